@@ -1,0 +1,28 @@
+"""Which schedules fit, and the system load with its certificate. The only room that knows the solver."""
+
+from rota.capacity.load import Load, Progress, system_load
+from rota.capacity.schedules import (
+    CountEstimate,
+    estimate_count,
+    fits,
+    is_maximal,
+    iterate_schedules,
+    largest_counts,
+    list_schedules,
+)
+from rota.capacity.units import Units, integer_units
+
+__all__ = [
+    "CountEstimate",
+    "Load",
+    "Progress",
+    "Units",
+    "estimate_count",
+    "fits",
+    "integer_units",
+    "is_maximal",
+    "iterate_schedules",
+    "largest_counts",
+    "list_schedules",
+    "system_load",
+]

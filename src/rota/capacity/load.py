@@ -1,0 +1,329 @@
+"""The system load ρ and the schedules that attain it (Eq. system-load; Eq. optimization of the paper, solved to optimality).
+
+    ρ = min Σ_s w_s   s.t.   Σ_s w_s W_s ≥ λ⊘μ,   w ≥ 0,   over all possible schedules W_s ∈ 𝒮,         π = w / ρ
+
+Column generation: the master program (at most K weights positive, by the simplex method) gives type prices y; a schedule u with y·u > 1 improves it.
+If none exists, y·u ≤ 1 for all of 𝒮 proves optimality. For any y ≥ 0 and any z ≥ max y·u,
+
+    y·(λ⊘μ) / z  ≤  ρ                                                                                   (Farley's bound)
+
+so every bound on the knapsack, be it from its linear relaxation, proves a lower bound on the load. Three things make it fast:
+
+- the search starts at the prices of the fluid bound, ρ ≥ max_r Σ_i (λ_i/μ_i) D_ir / P_r (all jobs divisible), which is often tight;
+- schedules are searched at prices between the best proved ones and the master's (smoothing), which keeps the master from jumping about;
+- exact searches run only when the greedy ones find nothing more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.capacity.packing import best_schedule, greedy_schedules, make_maximal
+from rota.capacity.schedules import largest_counts
+from rota.capacity.solver import Knapsack, Master
+from rota.capacity.units import Units, integer_units
+from rota.errors import BadSpec, Problem
+from rota.model import System
+
+__all__ = ["Load", "Progress", "system_load"]
+
+_T = TypeVar("_T", bound=np.generic)
+Int = NDArray[np.int64]
+Array = NDArray[np.float64]
+
+_SMOOTHING = (0.9, 0.5, 0.0)  # how far towards the best proved prices each attempt searches
+_TRIALS = 60  # greedy schedules per attempt
+_KEEP = 20  # of which at most so many enter the master
+_NODES = 300_000  # compiled branch and bound gives up for the integer program after this
+_IMPROVES = 1e-10  # a schedule enters the master if y·u > 1 + this
+
+
+@dataclass(frozen=True)
+class Load:
+    """The system load, the schedules that attain it, and the proof.
+
+    `load` is attained by `candidates` (n ≤ K, K) with `weights` (n,), which sum to 1; no schedule mix can do better than `lower_bound`, and
+    `gap` = load / lower_bound − 1. `type_price` y (K,): what one more busy slot of a type adds to the load; y·(λ⊘μ) = load at the optimum.
+    `resource_price` (R,): the same for one unit of a resource, from the relaxed knapsack. `utilization` (R,): how full each resource is when the
+    candidates run with their weights. `fluid_load`: the load if jobs could be split at will; what exceeds it is lost to packing.
+    """
+
+    load: float
+    candidates: Int
+    weights: Array
+    lower_bound: float
+    gap: float
+    type_load: Array
+    type_price: Array
+    resource_price: Array
+    utilization: Array
+    fluid_load: float
+    system: System
+    iterations: int
+    columns: int
+    exact_solves: int
+    time_s: float
+
+    @property
+    def type_share(self) -> Array:
+        """The part of the load that each type causes, y_i (λ_i/μ_i) / y·(λ⊘μ): sums to 1."""
+        return _normalised(self.type_price * self.system.offered_work)
+
+    @property
+    def resource_share(self) -> Array:
+        """How much each resource limits the load: its price times its capacity, normalised to sum to 1."""
+        return _normalised(self.resource_price * self.system.capacity)
+
+    @property
+    def bottleneck(self) -> tuple[str, str]:
+        """The resource that limits the load most, and the type that causes most of it."""
+        return (
+            self.system.resources[int(np.argmax(self.resource_share))],
+            self.system.names[int(np.argmax(self.type_share))],
+        )
+
+    def explain(self) -> str:
+        """The answer in words."""
+        if self.load == 0:
+            return "No jobs arrive: the load is 0."
+        sentences = []
+        if self.load < 1 - 1e-9:
+            sentences.append(f"The load is {self.load:.4g}: arrivals can grow by a factor of up to {1 / self.load:.4g}.")
+        elif self.load <= 1 + 1e-9:
+            sentences.append("The load is 1: any fewer arrivals can be served, these cannot.")
+        else:
+            sentences.append(
+                f"The load is {self.load:.4g}: no policy can serve that. Scale arrivals by less than {1 / self.load:.4g}."
+            )
+        resource, kind = self.bottleneck
+        r, i = self.system.resources.index(resource), self.system.names.index(kind)
+        sentences.append(
+            f"The bottleneck is {resource!r}: the best rota has {self.utilization[r]:.1%} of it in use, "
+            f"and it makes {self.resource_share[r]:.0%} of the limit."
+        )
+        sentences.append(f"Type {kind!r} causes most of the load: {self.type_share[i]:.0%}.")
+        loss = 1 - self.fluid_load / self.load
+        if loss < 1e-6:
+            sentences.append("No capacity is lost to packing.")
+        else:
+            sentences.append(
+                f"Packing whole jobs costs {loss:.1%} of the capacity: could jobs be split, the load were {self.fluid_load:.4g}."
+            )
+        return " ".join(sentences)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a computation of the load has come."""
+
+    load: float
+    lower_bound: float
+    columns: int
+    time_s: float
+
+
+def system_load(
+    system: System,
+    *,
+    gap: float = 1e-7,
+    time_limit_s: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Load:
+    """The smallest ρ with (λ⊘μ)/ρ in Conv(𝒮), with at most K candidates that attain it and a proved gap.
+
+    Stops when the relative gap is at most `gap`, when `time_limit_s` is over, or on Ctrl-C; `Load.gap` always tells what was proved by then.
+    """
+    if not (np.isfinite(gap) and gap >= 0):
+        raise BadSpec([Problem("gap", "must be finite and not negative", gap)])
+    start = time.perf_counter()
+    search = _Search(system)
+    if not search.active.any():
+        return search.nothing(time.perf_counter() - start)
+    try:
+        while True:
+            search.solve_master()
+            elapsed = time.perf_counter() - start
+            if progress is not None:
+                progress(Progress(search.upper, search.lower, len(search.master), elapsed))
+            if search.upper <= search.lower * (1 + gap) or (time_limit_s is not None and elapsed >= time_limit_s):
+                break
+            remaining = None if time_limit_s is None else time_limit_s - elapsed
+            if not (search.greedy() or search.exact(gap, remaining)):
+                break
+    except KeyboardInterrupt:
+        if not search.iterations:
+            raise
+    return search.answer(time.perf_counter() - start)
+
+
+class _Search:
+    """The state of the column generation, for the types that do arrive."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self.units: Units = integer_units(system)
+        work = system.offered_work
+        self.active = work > 0
+        self.work: Array = work[self.active]
+        self.demand = np.ascontiguousarray(self.units.demand[self.active])
+        self.capacity = np.ascontiguousarray(self.units.capacity)
+        self.most = largest_counts(system)[self.active]
+        self.iterations = self.exact_solves = 0
+        self.upper = np.inf
+        # All jobs divisible: one resource r alone gives the feasible prices y = D_r / P_r, hence ρ ≥ Σ_i x_i D_ir / P_r.
+        fluid = self.work @ self.demand / self.capacity
+        self.fluid = float(fluid.max()) if len(self.work) else 0.0
+        if not len(self.work):
+            return
+        r = int(np.argmax(fluid))
+        self.lower = self.fluid
+        self.proved: Array = self.demand[:, r] / self.capacity[r]  # prices behind `lower`: y·u ≤ 1 for every schedule
+        self.rng = np.random.default_rng(0)
+        self.master = Master(self.work)
+        self.knapsack = Knapsack(self.demand, self.capacity, self.most)
+        for i, count in enumerate(self.most):  # each type alone: a first feasible answer
+            self.master.add(np.where(np.arange(len(self.most)) == i, count, 0))
+
+    def solve_master(self) -> None:
+        self.iterations += 1
+        self.raw_weights, self.prices = self.master.solve()
+        used = np.flatnonzero(self.raw_weights > 1e-12 * self.raw_weights.sum())
+        candidates, weights = self.master.schedules(used), self.raw_weights[used]
+        # Whatever the solver's tolerance: scaled by the worst covered type, the weights do cover the work.
+        total = float(weights.sum() * (self.work / (weights @ candidates)).max())
+        if total < self.upper:
+            self.upper, self.candidates, self.weights = total, candidates, weights / weights.sum()
+
+    def prove(self, y: Array, bound: float) -> None:
+        """Farley's bound: y / bound are feasible dual prices."""
+        lower = float(y @ self.work) / bound
+        if lower > self.lower:
+            self.lower, self.proved = lower, y / bound
+
+    def add_improving(self, schedules: Int) -> bool:
+        """Puts the schedules that improve the master into it, the best first."""
+        value = schedules @ self.prices
+        added = 0
+        for j in np.argsort(-value, kind="stable"):
+            if value[j] <= 1 + _IMPROVES or added == _KEEP:
+                break
+            added += self.master.add(schedules[j])
+        return added > 0
+
+    def greedy(self) -> bool:
+        """Many schedules at smoothed prices; every attempt also proves a bound by the relaxed knapsack."""
+        K = len(self.work)
+        for smoothing in _SMOOTHING:
+            y = smoothing * self.proved + (1 - smoothing) * self.prices
+            bound, price = self.knapsack.relax(y)
+            self.prove(y, bound)
+            # From nearly undisturbed to wild: amplitudes 10^-3 … 1; the first trial is the plain greedy one.
+            noise = self.rng.uniform(-1, 1, (_TRIALS, K)) * 10.0 ** self.rng.uniform(-3, 0, (_TRIALS, 1))
+            share = self.rng.random((_TRIALS, K))
+            noise[0], share[0] = 0.0, 1.0
+            if self.add_improving(greedy_schedules(self.demand, self.capacity, y, self._positive(price), noise, share)):
+                return True
+        return False
+
+    def exact(self, gap: float, seconds: float | None) -> bool:
+        """The best schedule at smoothed prices, with a proof; False if it cannot improve the master any more."""
+        for smoothing in _SMOOTHING:
+            y = smoothing * self.proved + (1 - smoothing) * self.prices
+            bound, schedule = self.best(y, gap, seconds)
+            self.exact_solves += 1
+            self.prove(y, bound)
+            if self.add_improving(schedule[None, :]) or self.upper <= self.lower * (1 + gap):
+                return True
+        return False
+
+    def best(self, y: Array, gap: float, seconds: float | None) -> tuple[float, Int]:
+        """An upper bound on max y·u and a schedule: branch and bound, then the integer program if that takes too long."""
+        bound, price = self.knapsack.relax(y)
+        value, schedule, finished = best_schedule(
+            self.demand, self.capacity, y, self.most, self._positive(price), 0.0, _NODES
+        )
+        if finished:
+            return min(bound, value * (1 + 1e-12)), schedule
+        proved, found = self.knapsack.solve(y, gap / 4, seconds)
+        return min(bound, proved), found if y @ found > value else schedule
+
+    def _positive(self, price: Array) -> Array:
+        """Prices that are positive for every resource, as the kernels want them."""
+        share = price * self.capacity
+        return (share + 1e-6 * share.max()) / self.capacity
+
+    # ---------------------------------------------------------------------------------------------------- the answer
+
+    def answer(self, time_s: float) -> Load:
+        K = len(self.system.names)
+        candidates = np.zeros((len(self.candidates), K), dtype=np.int64)
+        candidates[:, self.active] = self.candidates
+        work = self.system.offered_work
+        # Room that is left goes to the types that are worst off; types with a positive price never find any.
+        spare = np.where(self.active, work / np.maximum(self.weights @ candidates, 1e-300), -1.0)
+        candidates = np.array([make_maximal(self.units.demand, self.capacity, row, spare) for row in candidates])
+        candidates, inverse = np.unique(candidates, axis=0, return_inverse=True)
+        weights = np.bincount(inverse.ravel(), weights=self.weights, minlength=len(candidates))
+        weights /= weights.sum()
+
+        served = weights @ candidates
+        type_load = np.divide(work, served, out=np.zeros(K), where=served > 0)
+        load = float(type_load.max())
+        lower = min(self.lower, load)
+        type_price = np.zeros(K)
+        type_price[self.active] = self.proved
+        _, price = self.knapsack.relax(self.proved)
+        return Load(
+            load=load,
+            candidates=_frozen(candidates),
+            weights=_frozen(weights),
+            lower_bound=lower,
+            gap=load / lower - 1,
+            type_load=_frozen(type_load),
+            type_price=_frozen(type_price),
+            resource_price=_frozen(price * self.capacity / self.system.capacity),  # per unit as the user counts
+            utilization=_frozen(served @ self.units.demand / self.capacity),
+            fluid_load=self.fluid,
+            system=self.system,
+            iterations=self.iterations,
+            columns=len(self.master),
+            exact_solves=self.exact_solves,
+            time_s=time_s,
+        )
+
+    def nothing(self, time_s: float) -> Load:
+        """The load of a system without arrivals."""
+        K, R = self.system.demand.shape
+        return Load(
+            load=0.0,
+            candidates=_frozen(np.zeros((0, K), dtype=np.int64)),
+            weights=_frozen(np.zeros(0)),
+            lower_bound=0.0,
+            gap=0.0,
+            type_load=_frozen(np.zeros(K)),
+            type_price=_frozen(np.zeros(K)),
+            resource_price=_frozen(np.zeros(R)),
+            utilization=_frozen(np.zeros(R)),
+            fluid_load=0.0,
+            system=self.system,
+            iterations=0,
+            columns=0,
+            exact_solves=0,
+            time_s=time_s,
+        )
+
+
+def _normalised(parts: Array) -> Array:
+    total = parts.sum()
+    return parts / total if total > 0 else parts
+
+
+def _frozen(array: NDArray[_T]) -> NDArray[_T]:
+    array.flags.writeable = False
+    return array

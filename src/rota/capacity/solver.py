@@ -1,0 +1,138 @@
+"""The door to HiGHS: the master linear program and the knapsack over schedules. No other module knows the solver.
+
+Master (primal of the load, NOTES: the MIQCP of the paper is this linear program over all schedules):
+
+    ρ = min Σ_s w_s   s.t.  Σ_s w_s W_s ≥ λ⊘μ,  w ≥ 0          dual:  max y·(λ⊘μ)   s.t.  y·u ≤ 1 for all u ∈ 𝒮,  y ≥ 0
+
+Knapsack (pricing): max y·u over u ∈ 𝒮, its linear relaxation, and the prices p of that relaxation.
+"""
+
+from __future__ import annotations
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.errors import NotConverged
+
+__all__ = ["Knapsack", "Master"]
+
+Int = NDArray[np.int64]
+Array = NDArray[np.float64]
+
+_INF = highspy.kHighsInf
+
+
+def _quiet() -> highspy.Highs:
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("threads", 1)
+    return solver
+
+
+def _run(solver: highspy.Highs, what: str) -> None:
+    solver.run()
+    status = solver.getModelStatus()
+    if status != highspy.HighsModelStatus.kOptimal:
+        raise NotConverged(f"HiGHS ended the {what} with '{solver.modelStatusToString(status)}'")
+
+
+class Master:
+    """The linear program over the schedules found so far. Simplex, so that at most K weights are positive."""
+
+    def __init__(self, offered_work: Array) -> None:
+        self._solver = _quiet()
+        for option, value in [
+            ("solver", "simplex"),
+            ("presolve", "off"),
+            ("primal_feasibility_tolerance", 1e-10),
+            ("dual_feasibility_tolerance", 1e-10),
+        ]:
+            self._solver.setOptionValue(option, value)
+        for work in offered_work:
+            self._solver.addRow(float(work), _INF, 0, np.empty(0, dtype=np.int32), np.empty(0))
+        self._columns: dict[bytes, int] = {}
+        self._schedules: list[Int] = []
+
+    def add(self, schedule: Int) -> bool:
+        """Adds a schedule; False if it was there."""
+        key = schedule.tobytes()
+        if key in self._columns:
+            return False
+        self._columns[key] = len(self._schedules)
+        self._schedules.append(schedule.copy())
+        rows = np.flatnonzero(schedule).astype(np.int32)
+        self._solver.addCol(1.0, 0.0, _INF, len(rows), rows, schedule[rows].astype(np.float64))
+        return True
+
+    def __len__(self) -> int:
+        return len(self._schedules)
+
+    def solve(self) -> tuple[Array, Array]:
+        """Weights of all schedules (not normalised) and the dual prices of the types."""
+        _run(self._solver, "master program")
+        solution = self._solver.getSolution()
+        return np.maximum(np.array(solution.col_value), 0.0), np.maximum(np.array(solution.row_dual), 0.0)
+
+    def schedules(self, which: NDArray[np.intp]) -> Int:
+        """The schedules with these positions, (n, K)."""
+        return np.array([self._schedules[j] for j in which], dtype=np.int64).reshape(len(which), -1)
+
+
+class Knapsack:
+    """max y·u s.t. u·D ≤ P, 0 ≤ u ≤ most: as an integer program, and relaxed."""
+
+    # HiGHS cuts off branches that gain less than its feasibility tolerance. The objective is scaled by 1000 (y·u is near 1 where it matters),
+    # so its answers are right to 1e-12 relative; the slack below is added to every bound that rests on them.
+    _SCALE, _TOLERANCE, SLACK = 1e3, 1e-9, 1e-11
+
+    def __init__(self, demand: Int, capacity: Int, most: Int) -> None:
+        self._demand, self._capacity = demand, capacity
+        K, R = demand.shape
+        self._index = np.arange(K, dtype=np.int32)
+        self._relaxed, self._integer = _quiet(), _quiet()
+        for solver in (self._relaxed, self._integer):
+            for i in range(K):
+                solver.addVar(0.0, float(most[i]) if solver is self._integer else _INF)
+            for r in range(R):
+                rows = np.flatnonzero(demand[:, r]).astype(np.int32)
+                solver.addRow(-_INF, float(capacity[r]), len(rows), rows, demand[rows, r].astype(np.float64))
+            solver.changeObjectiveSense(highspy.ObjSense.kMaximize)
+        self._relaxed.setOptionValue("presolve", "off")
+        for i in range(K):
+            self._integer.changeColIntegrality(i, highspy.HighsVarType.kInteger)
+        self._integer.setOptionValue("mip_rel_gap", 0.0)
+        self._integer.setOptionValue("mip_abs_gap", 0.0)
+        self._integer.setOptionValue("mip_feasibility_tolerance", self._TOLERANCE)
+
+    def relax(self, y: Array) -> tuple[float, Array]:
+        """An upper bound on max y·u and the resource prices p that prove it: y ≤ D p, bound = p·P.
+
+        Whatever the solver's rounding, the prices are scaled until y ≤ D p holds, so the bound is valid.
+        """
+        self._relaxed.changeColsCost(len(y), self._index, y)
+        _run(self._relaxed, "relaxed knapsack")
+        price = np.maximum(np.array(self._relaxed.getSolution().row_dual), 0.0)
+        cost = self._demand @ price
+        if (cost[y > 0] <= 0).any():  # only by rounding: give every resource a little
+            price = price + 1e-9 * max(float(y.max()), 1e-300) / self._capacity
+            cost = self._demand @ price
+        price = price * max(float((y / np.where(cost > 0, cost, np.inf)).max()), 0.0)
+        return float(price @ self._capacity), price
+
+    def solve(self, y: Array, gap: float, seconds: float | None) -> tuple[float, Int]:
+        """A proved upper bound on max y·u, within a relative `gap` unless time ran out, and the best schedule found."""
+        self._integer.changeColsCost(len(y), self._index, y * self._SCALE)
+        self._integer.setOptionValue("mip_rel_gap", gap)
+        self._integer.setOptionValue("time_limit", _INF if seconds is None else self._integer.getRunTime() + max(seconds, 0.01))
+        self._integer.run()
+        bound = float(self._integer.getInfo().mip_dual_bound) / self._SCALE
+        values = self._integer.getSolution().col_value
+        schedule = np.zeros(len(y), dtype=np.int64)
+        if len(values):
+            schedule = np.round(np.maximum(values, 0)).astype(np.int64)
+            while (schedule @ self._demand > self._capacity).any():  # a tolerance of the solver, if ever: the bound stands
+                schedule[np.flatnonzero(schedule)[-1]] -= 1
+        if not np.isfinite(bound):
+            bound = np.inf
+        return bound * (1.0 + self.SLACK), schedule

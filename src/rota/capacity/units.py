@@ -1,0 +1,79 @@
+"""Whole numbers instead of decimals, so that sums of demands are exact.
+
+In floating point a thousand jobs of 0.001 may or may not fit into 1. Here each resource is measured in a unit of its own that makes every demand
+and the capacity whole. Each number stands for the simplest fraction within rounding distance of it (0.001 is 1/1000, 0.333…3 is 1/3,
+0.1 + 0.2 is 3/10); the unit is one over the common denominator. Where that denominator gets too large for 64-bit integers, which takes numbers
+without any common decimal grid, the unit is 2⁻⁵² of the capacity and sums are right to about 1e-12: `exact` then says so.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.model import System
+
+__all__ = ["Units", "integer_units"]
+
+Int = NDArray[np.int64]
+
+_LARGEST = 2**52  # whole floats beyond this are not exact, and the linear programs see floats
+_ROUNDING = Fraction(1, 10**13)
+
+
+@dataclass(frozen=True)
+class Units:
+    """Demands (K, R) and capacity (R,) of a system in whole units; u fits if and only if u·demand ≤ capacity."""
+
+    demand: Int
+    capacity: Int
+    exact: bool
+
+
+def integer_units(system: System) -> Units:
+    """The whole-number form of a system's demands and capacity."""
+    demand = np.empty(system.demand.shape, dtype=np.int64)
+    capacity = np.empty(system.capacity.shape, dtype=np.int64)
+    exact = True
+    for r, available in enumerate(system.capacity):
+        total, needs, whole = _whole(float(available), [float(d) for d in system.demand[:, r]])
+        capacity[r], demand[:, r] = total, needs
+        exact = exact and whole
+    demand.flags.writeable = capacity.flags.writeable = False
+    return Units(demand, capacity, exact)
+
+
+def _whole(available: float, needs: list[float]) -> tuple[int, list[int], bool]:
+    """One resource in whole units: capacity, demands, and whether that was exact."""
+    fractions = [simplest_fraction(x) for x in needs]
+    scale = 1
+    for fraction in fractions:
+        scale = math.lcm(scale, fraction.denominator)
+        if scale > 2**200:
+            break
+    units = [int(fraction * scale) for fraction in fractions]
+    total = int(simplest_fraction(available) * scale)  # rounding down loses nothing: every use is a whole number of units
+    if scale > 2**200 or max(total, *units) > _LARGEST:
+        scale = _LARGEST // 2
+        units = [max(round(Fraction(x) / Fraction(available) * scale), 1) if x > 0 else 0 for x in needs]
+        return scale + scale // 10**12, units, False
+    common = math.gcd(*units) or 1
+    return total // common, [unit // common for unit in units], True
+
+
+def simplest_fraction(x: float) -> Fraction:
+    """The fraction with the smallest denominator within a relative 1e-13 of x ≥ 0 (Stern–Brocot, by continued fractions)."""
+    exact = Fraction(x)
+    return _simplest_between(exact * (1 - _ROUNDING), exact * (1 + _ROUNDING))
+
+
+def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
+    whole = math.ceil(low)
+    if whole <= high:
+        return Fraction(whole)
+    floor = math.floor(low)
+    return floor + 1 / _simplest_between(1 / (high - floor), 1 / (low - floor))

@@ -1,0 +1,73 @@
+"""The exceptions of Rota: one small tree, each carrying the values and the way out.
+
+`exit_code` is what the command line ends with: 1 the problem has no answer or the work failed, 2 wrong use or a bad file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["BadSpec", "Infeasible", "NotConverged", "Problem", "RotaError", "TooManySchedules", "Unstable"]
+
+
+class RotaError(Exception):
+    """The root of the tree."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong in a description of a system: where, which value, and the rule it breaks."""
+
+    place: str
+    rule: str
+    value: object = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        where = self.place if self.line is None else f"line {self.line}: {self.place}"
+        got = "" if self.value is None else f" (got {_shorten(repr(self.value))})"
+        return f"{where}: {self.rule}{got}"
+
+
+class BadSpec(RotaError, ValueError):
+    """A description (file or arguments) breaks the rules. `problems` lists every one of them."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Iterable[Problem], source: str | None = None) -> None:
+        self.problems = tuple(problems)
+        self.source = source
+        count = len(self.problems)
+        head = f"{source}: " if source else ""
+        head += f"{count} problem{'s' if count != 1 else ''}"
+        super().__init__("\n".join([head, *(f"  {problem}" for problem in self.problems)]))
+
+
+class Infeasible(RotaError):
+    """No schedule, weight or process meets what was asked for."""
+
+
+class Unstable(RotaError):
+    """The load is not below one, so no stationary answer exists."""
+
+
+class NotConverged(RotaError):
+    """An iteration ended before its residual was small enough."""
+
+
+class TooManySchedules(RotaError):
+    """There are more schedules than the limit allows; nothing was cut off in silence."""
+
+    def __init__(self, limit: int, estimate: float) -> None:
+        self.limit, self.estimate = limit, estimate
+        super().__init__(
+            f"there are more than {limit:,} schedules (about {estimate:.3g}): raise the limit, "
+            "ask for the maximal ones only, or read them block by block (rota.capacity.iterate_schedules)"
+        )
+
+
+def _shorten(text: str, width: int = 60) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

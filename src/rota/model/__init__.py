@@ -1,0 +1,40 @@
+"""`System`: capacities, job types, rates, size distributions; the TOML spec."""
+
+from rota.model.sizes import (
+    BoundedPareto,
+    Coxian,
+    Deterministic,
+    Empirical,
+    Erlang,
+    Exponential,
+    Fitted,
+    Hyperexponential,
+    LogNormal,
+    PhaseType,
+    PhaseTypeFamily,
+    SizeDistribution,
+    Weibull,
+)
+from rota.model.spec import json_schema, read_system
+from rota.model.system import JobType, Preemption, System
+
+__all__ = [
+    "BoundedPareto",
+    "Coxian",
+    "Deterministic",
+    "Empirical",
+    "Erlang",
+    "Exponential",
+    "Fitted",
+    "Hyperexponential",
+    "JobType",
+    "LogNormal",
+    "PhaseType",
+    "PhaseTypeFamily",
+    "Preemption",
+    "SizeDistribution",
+    "System",
+    "Weibull",
+    "json_schema",
+    "read_system",
+]

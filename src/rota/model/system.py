@@ -1,0 +1,247 @@
+"""A server and the jobs that arrive at it: the input of everything else.
+
+    P (R,)    capacity        how much the server has of each resource
+    D (K, R)  demand          what a job of type i holds while it runs
+    λ (K,)    arrival_rate    jobs of type i per unit of time
+    μ (K,)    service_rate    1 / mean size of type i
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rota.errors import BadSpec, Problem
+from rota.model.sizes import Exponential, SizeDistribution
+
+__all__ = ["JobType", "Preemption", "System"]
+
+Array = NDArray[np.float64]
+Preemption = Literal["full", "none", "setup"]
+
+
+@dataclass(frozen=True)
+class JobType:
+    """One type of a `System`, as a person would name it."""
+
+    name: str
+    demand: dict[str, float]
+    arrival_rate: float
+    size: SizeDistribution
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class System:
+    """Capacities, job types, rates and sizes. Arrays are read-only; every rule is checked when a system is made.
+
+    Sizes are exponential with the given `service_rate`, or any distributions given as `sizes` (one per type).
+    """
+
+    capacity: Array
+    demand: Array
+    arrival_rate: Array
+    service_rate: Array
+    names: tuple[str, ...]
+    resources: tuple[str, ...]
+    sizes: tuple[SizeDistribution, ...]
+    preemption: Preemption
+    setup_time: float | None
+
+    def __init__(
+        self,
+        capacity: ArrayLike,
+        demand: ArrayLike,
+        arrival_rate: ArrayLike,
+        service_rate: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+        resources: Sequence[str] | None = None,
+        sizes: Sequence[SizeDistribution] | None = None,
+        preemption: Preemption = "none",
+        setup_time: float | None = None,
+    ) -> None:
+        problems: list[Problem] = []
+        P = _array("capacity", capacity, 1, problems)
+        D = _array("demand", demand, 2, problems)
+        lam = _array("arrival_rate", arrival_rate, 1, problems)
+        if problems:
+            raise BadSpec(problems)
+        K, R = D.shape
+        types = tuple(names) if names is not None else tuple(f"type{i + 1}" for i in range(K))
+        kinds = tuple(resources) if resources is not None else tuple(f"resource{r + 1}" for r in range(R))
+
+        if sizes is not None and service_rate is None:
+            distributions = tuple(sizes)
+            mu = np.array([1.0 / size.moment(1) for size in distributions])
+        elif service_rate is not None and sizes is None:
+            mu = _array("service_rate", service_rate, 1, problems)
+            bad = ~(np.isfinite(mu) & (mu > 0))
+            problems += [Problem(f"service_rate[{i}]", "must be positive and finite", mu[i]) for i in np.flatnonzero(bad)]
+            if problems:
+                raise BadSpec(problems)
+            distributions = tuple(Exponential(mean=float(1.0 / rate)) for rate in mu)
+        else:
+            raise BadSpec([Problem("service_rate", "give either service_rate or sizes, and only one of them")])
+
+        for field, length, wanted in [
+            ("capacity", len(P), R),
+            ("arrival_rate", len(lam), K),
+            ("service_rate" if sizes is None else "sizes", len(mu), K),
+            ("names", len(types), K),
+            ("resources", len(kinds), R),
+        ]:
+            if length != wanted:
+                problems.append(Problem(field, f"needs {wanted} entries, as demand is {K} × {R}", length))
+        if problems:
+            raise BadSpec(problems)
+        problems += _value_problems(P, D, lam, types, kinds)
+        problems += _preemption_problems(preemption, setup_time)
+        if problems:
+            raise BadSpec(problems)
+
+        for array in (P, D, lam, mu):
+            array.flags.writeable = False
+        for field, value in [
+            ("capacity", P),
+            ("demand", D),
+            ("arrival_rate", lam),
+            ("service_rate", mu),
+            ("names", types),
+            ("resources", kinds),
+            ("sizes", distributions),
+            ("preemption", preemption),
+            ("setup_time", setup_time),
+        ]:
+            object.__setattr__(self, field, value)
+
+    # ------------------------------------------------------------------------------------------------------ what it is
+
+    @property
+    def offered_work(self) -> Array:
+        """λ ⊘ μ: the mean number of busy slots of each type, whatever the policy (K,)."""
+        return self.arrival_rate / self.service_rate
+
+    @property
+    def job_types(self) -> tuple[JobType, ...]:
+        """The types, one object each."""
+        return tuple(
+            JobType(name, dict(zip(self.resources, map(float, demand), strict=True)), float(rate), size)
+            for name, demand, rate, size in zip(self.names, self.demand, self.arrival_rate, self.sizes, strict=True)
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, System):
+            return NotImplemented
+        return (
+            (self.names, self.resources, self.sizes, self.preemption, self.setup_time)
+            == (other.names, other.resources, other.sizes, other.preemption, other.setup_time)
+            and np.array_equal(self.capacity, other.capacity)
+            and np.array_equal(self.demand, other.demand)
+            and np.array_equal(self.arrival_rate, other.arrival_rate)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.resources, self.capacity.tobytes(), self.arrival_rate.tobytes()))
+
+    # ------------------------------------------------------------------------------------------------------ other systems
+
+    def scaled(self, *, factor: float | None = None, load: float | None = None) -> System:
+        """The same mix at another intensity: arrival rates times `factor`, or such that the system load is `load`."""
+        if (factor is None) == (load is None):
+            raise BadSpec([Problem("scaled", "give either factor or load, and only one of them")])
+        wanted = factor if factor is not None else load
+        if wanted is None or not (np.isfinite(wanted) and wanted >= 0):
+            raise BadSpec([Problem("scaled", "needs a finite number, not negative", wanted)])
+        if factor is None:
+            # The one look to the right in this room: the public face promises system.scaled(load=...).
+            from rota.capacity import system_load
+
+            now = system_load(self).load
+            if now == 0:
+                raise BadSpec([Problem("scaled", "a system without arrivals has load 0 at any scale")])
+            factor = wanted / now
+        return self._with(arrival_rate=self.arrival_rate * factor)
+
+    def with_preemption(self, model: Preemption, setup_time: float | None = None) -> System:
+        """The same server and jobs under another preemption model."""
+        return self._with(preemption=model, setup_time=setup_time)
+
+    def _with(self, **changes: object) -> System:
+        return replace(self, **{"service_rate": None, **changes})  # type: ignore[arg-type]
+
+    def to_toml(self) -> str:
+        """The spec of this system, as `rota.read_system` reads it."""
+        from rota.model.spec import write_toml
+
+        return write_toml(self)
+
+    def save(self, path: str | Path) -> None:
+        """Writes `to_toml()` to a file."""
+        Path(path).write_text(self.to_toml(), encoding="utf-8")
+
+
+def _array(name: str, values: ArrayLike, ndim: int, problems: list[Problem]) -> Array:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        problems.append(Problem(name, "must be numbers in a regular shape", values))
+        return np.zeros((0,) * ndim)
+    if array.ndim != ndim or array.size == 0:
+        shape = "a non-empty list of numbers" if ndim == 1 else "a non-empty table of numbers, one row per type"
+        problems.append(Problem(name, f"must be {shape}", array.shape))
+    return array
+
+
+def _value_problems(
+    P: Array, D: Array, lam: Array, names: tuple[str, ...], resources: tuple[str, ...]
+) -> list[Problem]:
+    problems = []
+    for what, labels in (("names", names), ("resources", resources)):
+        for j, label in enumerate(labels):
+            if not isinstance(label, str) or not label:
+                problems.append(Problem(f"{what}[{j}]", "must be a non-empty string", label))
+            elif label in labels[:j]:
+                problems.append(Problem(f"{what}[{j}]", "is a duplicate", label))
+    for r, resource in enumerate(resources):
+        if not (np.isfinite(P[r]) and P[r] > 0):
+            problems.append(Problem(f"server.{resource}", "must be positive and finite", float(P[r])))
+    for i, name in enumerate(names):
+        if not (np.isfinite(lam[i]) and lam[i] >= 0):
+            problems.append(Problem(f"jobs.{name}.arrival_rate", "must be finite and not negative", float(lam[i])))
+        for r, resource in enumerate(resources):
+            place = f"jobs.{name}.demand.{resource}"
+            if not (np.isfinite(D[i, r]) and D[i, r] >= 0):
+                problems.append(Problem(place, "must be finite and not negative", float(D[i, r])))
+            elif exceeds(float(D[i, r]), float(P[r])):
+                problems.append(Problem(place, never_fits(float(P[r])), float(D[i, r])))
+        if not D[i].any():
+            problems.append(Problem(f"jobs.{name}.demand", DEMANDS_NOTHING))
+    return problems
+
+
+def _preemption_problems(preemption: object, setup_time: object) -> list[Problem]:
+    problems = []
+    if preemption not in get_args(Preemption):
+        problems.append(Problem("preemption.model", 'must be "full", "none" or "setup"', preemption))
+    elif (preemption == "setup") != (setup_time is not None):
+        problems.append(Problem("preemption.setup_time", 'goes with model = "setup", and only with it', setup_time))
+    if setup_time is not None and not (isinstance(setup_time, int | float) and 0 < setup_time < np.inf):
+        problems.append(Problem("preemption.setup_time", "must be positive and finite", setup_time))
+    return problems
+
+
+DEMANDS_NOTHING = "must be positive for at least one resource: a job that needs nothing needs no scheduler"
+
+
+def exceeds(demand: float, capacity: float) -> bool:
+    """Whether a demand is above a capacity by more than the rounding of decimals (0.1 + 0.2 does fit into 0.3)."""
+    return demand > capacity * (1 + 1e-12)
+
+
+def never_fits(capacity: float) -> str:
+    """The rule that a demand above the server's capacity breaks."""
+    return f"is more than the server has ({capacity:g}): a job of this type can never run"
