@@ -1,1 +1,89 @@
+"""Rota: which jobs should my server run together, and how long will people wait?
+
+The public names live in their rooms and are loaded on first use, so that `import rota` stays fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+_HOME = {
+    "BadSpec": "rota.errors",
+    "Infeasible": "rota.errors",
+    "NotConverged": "rota.errors",
+    "Problem": "rota.errors",
+    "RotaError": "rota.errors",
+    "TooManySchedules": "rota.errors",
+    "Unstable": "rota.errors",
+    "BoundedPareto": "rota.model",
+    "Coxian": "rota.model",
+    "Deterministic": "rota.model",
+    "Empirical": "rota.model",
+    "Erlang": "rota.model",
+    "Exponential": "rota.model",
+    "Fitted": "rota.model",
+    "Hyperexponential": "rota.model",
+    "JobType": "rota.model",
+    "LogNormal": "rota.model",
+    "PhaseType": "rota.model",
+    "System": "rota.model",
+    "Weibull": "rota.model",
+    "read_system": "rota.model",
+    "Load": "rota.capacity",
+    "estimate_count": "rota.capacity",
+    "fits": "rota.capacity",
+    "is_maximal": "rota.capacity",
+    "iterate_schedules": "rota.capacity",
+    "largest_counts": "rota.capacity",
+    "list_schedules": "rota.capacity",
+    "system_load": "rota.capacity",
+}
+
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'rota' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+if TYPE_CHECKING:  # the same names, for editors and type checkers
+    from rota.capacity import Load as Load
+    from rota.capacity import estimate_count as estimate_count
+    from rota.capacity import fits as fits
+    from rota.capacity import is_maximal as is_maximal
+    from rota.capacity import iterate_schedules as iterate_schedules
+    from rota.capacity import largest_counts as largest_counts
+    from rota.capacity import list_schedules as list_schedules
+    from rota.capacity import system_load as system_load
+    from rota.errors import BadSpec as BadSpec
+    from rota.errors import Infeasible as Infeasible
+    from rota.errors import NotConverged as NotConverged
+    from rota.errors import Problem as Problem
+    from rota.errors import RotaError as RotaError
+    from rota.errors import TooManySchedules as TooManySchedules
+    from rota.errors import Unstable as Unstable
+    from rota.model import BoundedPareto as BoundedPareto
+    from rota.model import Coxian as Coxian
+    from rota.model import Deterministic as Deterministic
+    from rota.model import Empirical as Empirical
+    from rota.model import Erlang as Erlang
+    from rota.model import Exponential as Exponential
+    from rota.model import Fitted as Fitted
+    from rota.model import Hyperexponential as Hyperexponential
+    from rota.model import JobType as JobType
+    from rota.model import LogNormal as LogNormal
+    from rota.model import PhaseType as PhaseType
+    from rota.model import System as System
+    from rota.model import Weibull as Weibull
+    from rota.model import read_system as read_system

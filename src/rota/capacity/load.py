@@ -2,7 +2,8 @@
 
     ρ = min Σ_s w_s   s.t.   Σ_s w_s W_s ≥ λ⊘μ,   w ≥ 0,   over all possible schedules W_s ∈ 𝒮,         π = w / ρ
 
-Column generation: the master program (at most K weights positive, by the simplex method) gives type prices y; a schedule u with y·u > 1 improves it.
+Column generation: the master program (at most K weights positive, by the simplex method) gives type prices y; a schedule u with y·u > 1
+improves it.
 If none exists, y·u ≤ 1 for all of 𝒮 proves optimality. For any y ≥ 0 and any z ≥ max y·u,
 
     y·(λ⊘μ) / z  ≤  ρ                                                                                   (Farley's bound)
@@ -50,8 +51,8 @@ class Load:
 
     `load` is attained by `candidates` (n ≤ K, K) with `weights` (n,), which sum to 1; no schedule mix can do better than `lower_bound`, and
     `gap` = load / lower_bound − 1. `type_price` y (K,): what one more busy slot of a type adds to the load; y·(λ⊘μ) = load at the optimum.
-    `resource_price` (R,): the same for one unit of a resource, from the relaxed knapsack. `utilization` (R,): how full each resource is when the
-    candidates run with their weights. `fluid_load`: the load if jobs could be split at will; what exceeds it is lost to packing.
+    `resource_price` (R,): the same for one unit of a resource, from the relaxed knapsack. `utilization` (R,): how full each resource is
+    when the candidates run with their weights. `fluid_load`: the load if jobs could be split at will; what exceeds it is lost to packing.
     """
 
     load: float
@@ -98,9 +99,7 @@ class Load:
         elif self.load <= 1 + 1e-9:
             sentences.append("The load is 1: any fewer arrivals can be served, these cannot.")
         else:
-            sentences.append(
-                f"The load is {self.load:.4g}: no policy can serve that. Scale arrivals by less than {1 / self.load:.4g}."
-            )
+            sentences.append(f"The load is {self.load:.4g}: no policy can serve that. Scale arrivals by less than {1 / self.load:.4g}.")
         resource, kind = self.bottleneck
         r, i = self.system.resources.index(resource), self.system.names.index(kind)
         sentences.append(
@@ -137,7 +136,8 @@ def system_load(
 ) -> Load:
     """The smallest ρ with (λ⊘μ)/ρ in Conv(𝒮), with at most K candidates that attain it and a proved gap.
 
-    Stops when the relative gap is at most `gap`, when `time_limit_s` is over, or on Ctrl-C; `Load.gap` always tells what was proved by then.
+    Stops when the relative gap is at most `gap`, when `time_limit_s` is over, or on Ctrl-C; `Load.gap` always tells what was proved by
+    then.
     """
     if not (np.isfinite(gap) and gap >= 0):
         raise BadSpec([Problem("gap", "must be finite and not negative", gap)])
@@ -245,9 +245,7 @@ class _Search:
     def best(self, y: Array, gap: float, seconds: float | None) -> tuple[float, Int]:
         """An upper bound on max y·u and a schedule: branch and bound, then the integer program if that takes too long."""
         bound, price = self.knapsack.relax(y)
-        value, schedule, finished = best_schedule(
-            self.demand, self.capacity, y, self.most, self._positive(price), 0.0, _NODES
-        )
+        value, schedule, finished = best_schedule(self.demand, self.capacity, y, self.most, self._positive(price), 0.0, _NODES)
         if finished:
             return min(bound, value * (1 + 1e-12)), schedule
         proved, found = self.knapsack.solve(y, gap / 4, seconds)
@@ -256,7 +254,8 @@ class _Search:
     def _positive(self, price: Array) -> Array:
         """Prices that are positive for every resource, as the kernels want them."""
         share = price * self.capacity
-        return (share + 1e-6 * share.max()) / self.capacity
+        positive: Array = (share + 1e-6 * share.max()) / self.capacity
+        return positive
 
     # ---------------------------------------------------------------------------------------------------- the answer
 
@@ -269,8 +268,8 @@ class _Search:
         spare = np.where(self.active, work / np.maximum(self.weights @ candidates, 1e-300), -1.0)
         candidates = np.array([make_maximal(self.units.demand, self.capacity, row, spare) for row in candidates])
         candidates, inverse = np.unique(candidates, axis=0, return_inverse=True)
-        weights = np.bincount(inverse.ravel(), weights=self.weights, minlength=len(candidates))
-        weights /= weights.sum()
+        weights: Array = np.bincount(inverse.ravel(), weights=self.weights, minlength=len(candidates)).astype(np.float64)
+        weights = weights / weights.sum()
 
         served = weights @ candidates
         type_load = np.divide(work, served, out=np.zeros(K), where=served > 0)

@@ -1,7 +1,8 @@
 """Compiled search for valuable schedules: max ⟨v, u⟩ over u ∈ 𝒮, in whole units.
 
-Two kernels. `greedy_schedules` makes many good schedules at once and proves nothing; `best_schedule` is an exact branch and bound. Both work with
-resource prices p ≥ 0: v_i / (p·D_i) is the value that type i gets out of what it uses, and with q = max of that over the types left,
+Two kernels. `greedy_schedules` makes many good schedules at once and proves nothing; `best_schedule` is an exact branch and bound. Both
+work with resource prices p ≥ 0: v_i / (p·D_i) is the value that type i gets out of what it uses, and with q = max of that over the types
+left,
 
     value of any completion ≤ value so far + q · p·residual                                             (surrogate bound)
 
@@ -23,10 +24,10 @@ Array = NDArray[np.float64]
 @nb.njit(cache=True)
 def _most(demand: Int, residual: Int, i: int) -> int:
     """How many jobs of type i fit into what is left."""
-    most = np.int64(1) << 62
+    most = 1 << 62
     for r in range(residual.shape[0]):
         if demand[i, r] > 0:
-            most = min(most, residual[r] // demand[i, r])
+            most = min(most, int(residual[r] // demand[i, r]))
     return most
 
 
@@ -40,8 +41,8 @@ def _take(demand: Int, residual: Int, i: int, count: int) -> None:
 def greedy_schedules(demand: Int, capacity: Int, value: Array, price: Array, noise: Array, share: Array) -> Int:
     """One maximal schedule per row of `noise` (n, K): fill in the order of value per price, disturbed by the noise, then improve.
 
-    The first pass takes a part (`share`, in [0, 1]) of what fits of each type, the second all that still fits. Improvement: one or two jobs of
-    a type give way to jobs of another as long as that gains value.
+    The first pass takes a part (`share`, in [0, 1]) of what fits of each type, the second all that still fits. Improvement: one or two
+    jobs of a type give way to jobs of another as long as that gains value.
     """
     n, K = noise.shape
     schedules = np.zeros((n, K), dtype=np.int64)
@@ -55,7 +56,7 @@ def greedy_schedules(demand: Int, capacity: Int, value: Array, price: Array, noi
             merit[i] = -(1.0 + noise[t, i]) * value[i] / max(cost, 1e-300)
         order = np.argsort(merit)
         for i in order:
-            count = np.int64(share[t, i] * _most(demand, residual, i))
+            count = int(share[t, i] * _most(demand, residual, i))
             schedule[i] += count
             _take(demand, residual, i, count)
         for i in order:
@@ -78,7 +79,7 @@ def _exchange(demand: Int, residual: Int, value: Array, schedule: Int) -> None:
                 if schedule[i] < out:
                     break
                 _take(demand, residual, i, -out)
-                best, best_count, best_gain = -1, np.int64(0), 1e-9 * abs(value[i])
+                best, best_count, best_gain = -1, 0, 1e-9 * abs(value[i])
                 for j in range(K):
                     if j != i:
                         count = _most(demand, residual, j)
@@ -100,8 +101,8 @@ def best_schedule(
 ) -> tuple[float, Int, bool]:
     """The schedule u ≤ `most` of highest value above `floor`: (value, schedule, finished).
 
-    If none is better than `floor`, the value is `floor` and the schedule zero. `finished` is False when the node limit ended the search; the
-    schedule is then good but not proved best.
+    If none is better than `floor`, the value is `floor` and the schedule zero. `finished` is False when the node limit ended the search;
+    the schedule is then good but not proved best.
     """
     K, R = demand.shape
     cost = np.zeros(K)

@@ -18,7 +18,15 @@ from rota.capacity.units import integer_units
 from rota.errors import BadSpec, Problem, TooManySchedules
 from rota.model import System
 
-__all__ = ["CountEstimate", "estimate_count", "fits", "is_maximal", "iterate_schedules", "largest_counts", "list_schedules"]
+__all__ = [
+    "CountEstimate",
+    "estimate_count",
+    "fits",
+    "is_maximal",
+    "iterate_schedules",
+    "largest_counts",
+    "list_schedules",
+]
 
 Int = NDArray[np.int64]
 
@@ -28,7 +36,7 @@ BLOCK = 65_536
 class CountEstimate(NamedTuple):
     """How many schedules there are: an unbiased estimate, its standard error, and the largest number there could be."""
 
-    count: float
+    schedules: float
     standard_error: float
     at_most: float
 
@@ -40,7 +48,7 @@ def fits(system: System, schedule: ArrayLike) -> bool | NDArray[np.bool_]:
     # Beyond the largest count of a type the product below could overflow, and the answer is known.
     within = (counts <= largest_counts(system)).all(axis=-1)
     used = np.minimum(counts, largest_counts(system)) @ units.demand
-    good = (counts >= 0).all(axis=-1) & within & (used <= units.capacity).all(axis=-1)
+    good: NDArray[np.bool_] = np.asarray((counts >= 0).all(axis=-1) & within & (used <= units.capacity).all(axis=-1))
     return bool(good) if counts.ndim == 1 else good
 
 
@@ -50,7 +58,7 @@ def is_maximal(system: System, schedule: ArrayLike) -> bool | NDArray[np.bool_]:
     units = integer_units(system)
     left = units.capacity - counts @ units.demand
     room = (left[..., None, :] >= units.demand).all(axis=-1).any(axis=-1)
-    good = fits(system, counts) & ~room
+    good: NDArray[np.bool_] = np.asarray(fits(system, counts) & ~room)
     return bool(good) if counts.ndim == 1 else good
 
 
@@ -84,7 +92,7 @@ def list_schedules(system: System, *, maximal: bool = False, limit: int = 1_000_
     for block in iterate_schedules(system, maximal=maximal, block=min(BLOCK, limit + 1)):
         total += len(block)
         if total > limit:
-            raise TooManySchedules(limit, max(estimate_count(system, maximal=maximal).count, total))
+            raise TooManySchedules(limit, max(estimate_count(system, maximal=maximal).schedules, total))
         blocks.append(block)
     return np.concatenate(blocks)
 
@@ -92,8 +100,8 @@ def list_schedules(system: System, *, maximal: bool = False, limit: int = 1_000_
 def estimate_count(system: System, *, maximal: bool = False, probes: int = 20_000, seed: int = 0) -> CountEstimate:
     """Estimates the number of schedules without enumerating them (Knuth 1975).
 
-    A probe walks from type to type, takes a count uniformly among those that fit, and multiplies the numbers of choices: on average that product
-    is the number of leaves. For maximal schedules the last count is the largest one, and probes that end with room left count zero.
+    A probe walks from type to type, takes a count uniformly among those that fit, and multiplies the numbers of choices: on average that
+    product is the number of leaves. For maximal schedules the last count is the largest one, and probes that end with room left count zero.
     """
     units = integer_units(system)
     order = np.argsort(largest_counts(system), kind="stable")  # few choices first: less variance
@@ -138,7 +146,7 @@ def _advance(demand: Int, count: Int, residual: Int, last: int) -> bool:
 
 @nb.njit(cache=True)
 def _room_left(demand: Int, residual: Int) -> bool:
-    for i in range(demand.shape[0]):
+    for i in range(demand.shape[0]):  # noqa: SIM110 (numba has no any())
         if _most(demand, residual, i) > 0:
             return True
     return False
@@ -176,7 +184,7 @@ def _probe(demand: Int, capacity: Int, maximal: bool, draws: NDArray[np.float64]
             if maximal and i == K - 1:
                 count = most
             else:
-                count = min(np.int64(draws[t, i] * (most + 1)), most)
+                count = min(int(draws[t, i] * (most + 1)), most)
                 products[t] *= most + 1
             _take(demand, residual, i, count)
         if maximal and _room_left(demand, residual):

@@ -24,7 +24,7 @@ _INF = highspy.kHighsInf
 
 
 def _quiet() -> highspy.Highs:
-    solver = highspy.Highs()
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
     return solver
@@ -42,13 +42,10 @@ class Master:
 
     def __init__(self, offered_work: Array) -> None:
         self._solver = _quiet()
-        for option, value in [
-            ("solver", "simplex"),
-            ("presolve", "off"),
-            ("primal_feasibility_tolerance", 1e-10),
-            ("dual_feasibility_tolerance", 1e-10),
-        ]:
-            self._solver.setOptionValue(option, value)
+        self._solver.setOptionValue("solver", "simplex")
+        self._solver.setOptionValue("presolve", "off")
+        self._solver.setOptionValue("primal_feasibility_tolerance", 1e-10)
+        self._solver.setOptionValue("dual_feasibility_tolerance", 1e-10)
         for work in offered_work:
             self._solver.addRow(float(work), _INF, 0, np.empty(0, dtype=np.int32), np.empty(0))
         self._columns: dict[bytes, int] = {}
@@ -82,8 +79,8 @@ class Master:
 class Knapsack:
     """max y·u s.t. u·D ≤ P, 0 ≤ u ≤ most: as an integer program, and relaxed."""
 
-    # HiGHS cuts off branches that gain less than its feasibility tolerance. The objective is scaled by 1000 (y·u is near 1 where it matters),
-    # so its answers are right to 1e-12 relative; the slack below is added to every bound that rests on them.
+    # HiGHS cuts off branches that gain less than its feasibility tolerance. The objective is scaled by 1000 (y·u is near 1 where it
+    # matters), so its answers are right to 1e-12 relative; the slack below is added to every bound that rests on them.
     _SCALE, _TOLERANCE, SLACK = 1e3, 1e-9, 1e-11
 
     def __init__(self, demand: Int, capacity: Int, most: Int) -> None:

@@ -1,9 +1,9 @@
 """Whole numbers instead of decimals, so that sums of demands are exact.
 
-In floating point a thousand jobs of 0.001 may or may not fit into 1. Here each resource is measured in a unit of its own that makes every demand
-and the capacity whole. Each number stands for the simplest fraction within rounding distance of it (0.001 is 1/1000, 0.333…3 is 1/3,
-0.1 + 0.2 is 3/10); the unit is one over the common denominator. Where that denominator gets too large for 64-bit integers, which takes numbers
-without any common decimal grid, the unit is 2⁻⁵² of the capacity and sums are right to about 1e-12: `exact` then says so.
+In floating point a thousand jobs of 0.001 may or may not fit into 1. Here each resource is measured in a unit of its own that makes every
+demand and the capacity whole. Each number stands for the simplest fraction within rounding distance of it (0.001 is 1/1000, 0.333…3 is 1/3,
+0.1 + 0.2 is 3/10); the unit is one over the common denominator. Where that denominator gets too large for 64-bit integers, which takes
+numbers without any common decimal grid, the unit is 2⁻⁵² of the capacity and sums are right to about 1e-12: `exact` then says so.
 """
 
 from __future__ import annotations

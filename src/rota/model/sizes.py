@@ -1,8 +1,8 @@
 """How long a job runs: distributions of job sizes.
 
 Every distribution knows its raw moments E[X^k], and with them its mean, second moment and squared coefficient of variation, and how to
-sample itself. The phase-type family also knows its representation (a, T): X is the time to absorption of a Markov chain that starts in phase j
-with probability a_j and moves by the subgenerator T, so that
+sample itself. The phase-type family also knows its representation (a, T): X is the time to absorption of a Markov chain that starts in
+phase j with probability a_j and moves by the subgenerator T, so that
 
     P(X > x) = a exp(T x) 1,        E[X^k] = k! a (-T)^{-k} 1.
 
@@ -96,9 +96,9 @@ class PhaseTypeFamily(SizeDistribution):
     def moment(self, k: int) -> float:
         """E[X^k] = k! a (-T)^{-k} 1."""
         a, T = self.representation
-        x = np.ones(len(a))
+        x: Array = np.ones(len(a))
         for _ in range(k):
-            x = np.linalg.solve(-T, x)
+            x = np.linalg.solve(-T, x).astype(np.float64)
         return float(math.factorial(k) * (a @ x))
 
     def sample(self, rng: np.random.Generator, n: int) -> Array:
@@ -385,17 +385,7 @@ class Empirical(SizeDistribution):
 
 
 Size = Annotated[
-    Exponential
-    | Deterministic
-    | Erlang
-    | Hyperexponential
-    | Coxian
-    | Fitted
-    | PhaseType
-    | LogNormal
-    | BoundedPareto
-    | Weibull
-    | Empirical,
+    Exponential | Deterministic | Erlang | Hyperexponential | Coxian | Fitted | PhaseType | LogNormal | BoundedPareto | Weibull | Empirical,
     Field(discriminator="distribution"),
 ]
 

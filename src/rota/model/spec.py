@@ -30,7 +30,8 @@ class _Strict(BaseModel):
 
 class _Preemption(_Strict):
     model: Preemption = Field(
-        "none", description="full: jobs can be stopped at no cost; none: never; setup: each stop takes a setup time"
+        "none",
+        description="full: jobs can be stopped at no cost; none: never; setup: each stop takes a setup time",
     )
     setup_time: Positive | None = Field(None, description='mean setup time; with model = "setup"')
 
@@ -65,9 +66,9 @@ class _Spec(_Strict):
 
     model_config = ConfigDict(extra="forbid", title="Rota system")
 
-    version: Literal[1] = Field(SPEC_VERSION, description="version of this format")
+    version: Literal[1] = Field(1, description="version of this format")
     server: dict[str, Positive] = Field(description="the server's resources and how much it has of each", min_length=1)
-    preemption: _Preemption = Field(default_factory=_Preemption)
+    preemption: _Preemption = _Preemption.model_construct()
     jobs: dict[str, _Job] = Field(description="the job types by name", min_length=1)
 
 
@@ -140,7 +141,7 @@ _RULES = {
     "tuple_type": "must be a list",
     "too_short": "must have at least {min_length} entries",
     "union_tag_invalid": "distribution must be one of {expected_tags}",
-    "union_tag_not_found": "needs distribution = \"…\"",
+    "union_tag_not_found": 'needs distribution = "…"',
 }
 
 
@@ -171,11 +172,13 @@ def _problems_between_parts(raw: dict[str, Any]) -> list[Problem]:
         for resource, amount in demand.items():
             if resource not in server:
                 problems.append(Problem(f"{place}.{resource}", f"the server has no such resource (it has: {known})"))
-            elif _is_number(amount) and _is_number(server[resource]) and exceeds(amount, server[resource]):
-                if server[resource] > 0:
-                    problems.append(Problem(f"{place}.{resource}", never_fits(server[resource]), amount))
+            elif _is_number(amount) and _is_number(server[resource]) and server[resource] > 0 and exceeds(amount, server[resource]):
+                problems.append(Problem(f"{place}.{resource}", never_fits(server[resource]), amount))
         problems += [
-            Problem(f"{place}.{resource}", "is missing: name every resource of the server, with 0 where none is needed")
+            Problem(
+                f"{place}.{resource}",
+                "is missing: name every resource of the server, with 0 where none is needed",
+            )
             for resource in server
             if resource not in demand
         ]
@@ -229,7 +232,12 @@ def write_toml(system: System) -> str:
         out.append(f"setup_time = {_number(system.setup_time)}")
     for job in system.job_types:
         demand = ", ".join(f"{_key(name)} = {_number(amount)}" for name, amount in job.demand.items())
-        out += ["", f"[jobs.{_key(job.name)}]", f"demand = {{ {demand} }}", f"arrival_rate = {_number(job.arrival_rate)}"]
+        out += [
+            "",
+            f"[jobs.{_key(job.name)}]",
+            f"demand = {{ {demand} }}",
+            f"arrival_rate = {_number(job.arrival_rate)}",
+        ]
         if isinstance(job.size, Exponential):
             out.append(f"mean_size = {_number(job.size.mean)}")
         else:

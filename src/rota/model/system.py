@@ -1,9 +1,9 @@
 """A server and the jobs that arrive at it: the input of everything else.
 
-    P (R,)    capacity        how much the server has of each resource
-    D (K, R)  demand          what a job of type i holds while it runs
-    λ (K,)    arrival_rate    jobs of type i per unit of time
-    μ (K,)    service_rate    1 / mean size of type i
+P (R,)    capacity        how much the server has of each resource
+D (K, R)  demand          what a job of type i holds while it runs
+λ (K,)    arrival_rate    jobs of type i per unit of time
+μ (K,)    service_rate    1 / mean size of type i
 """
 
 from __future__ import annotations
@@ -196,9 +196,7 @@ def _array(name: str, values: ArrayLike, ndim: int, problems: list[Problem]) -> 
     return array
 
 
-def _value_problems(
-    P: Array, D: Array, lam: Array, names: tuple[str, ...], resources: tuple[str, ...]
-) -> list[Problem]:
+def _value_problems(P: Array, D: Array, lam: Array, names: tuple[str, ...], resources: tuple[str, ...]) -> list[Problem]:
     problems = []
     for what, labels in (("names", names), ("resources", resources)):
         for j, label in enumerate(labels):

@@ -1,0 +1,43 @@
+# Everything starts from a plain Python 3.11+; the first command that needs .venv makes it.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: help demo test lint bench docs lock clean
+.DEFAULT_GOAL := help
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Rota needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
+	@echo "Setting up .venv (once; a minute or two)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(READY) ## the main job on a bundled example
+	@$(BIN)/rota capacity examples/paper.toml
+
+test: $(READY) ## the whole test suite
+	$(BIN)/python -m pytest -n auto
+
+lint: $(READY) ## ruff, mypy --strict, and the layers of the architecture
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY) ## benchmarks against named peers, in one run
+	$(BIN)/python -m benchmarks
+
+docs: $(READY) ## the documentation as HTML, in docs/_build
+	$(BIN)/sphinx-build --quiet --fail-on-warning --builder html docs docs/_build
+
+lock: $(READY) ## pin the newest versions that fit pyproject.toml
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --universal --python-version 3.11 --all-extras --upgrade --no-annotate --quiet \
+	  --custom-compile-command 'make lock' pyproject.toml --output-file constraints.txt
+
+clean: ## remove .venv and everything that was made
+	rm -rf .venv docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

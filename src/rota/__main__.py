@@ -1,0 +1,5 @@
+"""`python -m rota` is the command `rota`."""
+
+from rota.cli.__main__ import run
+
+run()

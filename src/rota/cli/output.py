@@ -1,0 +1,69 @@
+"""How the verbs speak: tables for people, JSON for programs, remarks and progress on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["ProgressLine", "jobs_together", "print_json", "print_table", "remark"]
+
+
+def print_json(fields: dict[str, Any]) -> None:
+    """One JSON object; arrays become lists."""
+    print(json.dumps(fields, default=_plain, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def print_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)) -> None:
+    """A plain table: columns aligned right but for those listed in `left`."""
+    cells = [list(head), *map(list, rows)]
+    widths = [max(len(row[j]) for row in cells) for j in range(len(head))]
+    print(f"\n{title}")
+    for row in cells:
+        aligned = [cell.ljust(width) if j in left else cell.rjust(width) for j, (cell, width) in enumerate(zip(row, widths, strict=True))]
+        print(("  " + "  ".join(aligned)).rstrip())
+
+
+def jobs_together(schedule: Iterable[int], names: Sequence[str]) -> str:
+    """A schedule in words: `1 × train + 4 × web`."""
+    parts = [f"{int(count)} × {name}" for count, name in zip(schedule, names, strict=True) if count]
+    return " + ".join(parts) or "nothing"
+
+
+def remark(text: str) -> None:
+    """A line on standard error."""
+    print(text, file=sys.stderr)
+
+
+class ProgressLine:
+    """One line on standard error that rewrites itself, shown only if the work takes longer than a second. A context manager."""
+
+    def __init__(self, after_s: float = 1.0, every_s: float = 0.2) -> None:
+        self._next, self._every, self._shown = after_s, every_s, 0
+
+    def update(self, elapsed_s: float, text: str) -> None:
+        """Shows the text if it is time."""
+        if elapsed_s < self._next:
+            return
+        live = sys.stderr.isatty()
+        self._next = elapsed_s + (self._every if live else 5.0)
+        sys.stderr.write(f"\r{text.ljust(self._shown)}" if live else f"{text}\n")
+        sys.stderr.flush()
+        self._shown = len(text) if live else 0
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            sys.stderr.write("\r" + " " * self._shown + "\r")
+            sys.stderr.flush()

@@ -1,0 +1,66 @@
+"""`rota schedules`: which sets of jobs fit the server together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+import rota
+from rota.cli.output import jobs_together, print_json, print_table
+
+
+def schedules(
+    file: Path,
+    *,
+    maximal: Annotated[bool, Parameter(negative="")] = False,
+    count: Annotated[bool, Parameter(negative="")] = False,
+    limit: int = 10_000,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Lists the sets of jobs that fit the server together.
+
+    Parameters
+    ----------
+    file
+        The system, a TOML file (see: rota schema).
+    maximal
+        Only those to which no job can be added.
+    count
+        Only estimate how many there are, without listing them.
+    limit
+        Refuse to list more than this many.
+    json
+        Print one JSON object instead of a table.
+    """
+    system = rota.read_system(file)
+    kind = "maximal schedules" if maximal else "schedules"
+    if count:
+        estimate = rota.estimate_count(system, maximal=maximal)
+        if json:
+            print_json({"maximal": maximal, **estimate._asdict()})
+        else:
+            print(f"about {estimate.schedules:.4g} {kind} (standard error {estimate.standard_error:.1g}, at most {estimate.at_most:.4g})")
+        return
+    if limit < 1:
+        raise rota.BadSpec([rota.Problem("--limit", "must be at least 1", limit)])
+    found = rota.list_schedules(system, maximal=maximal, limit=limit)
+    use = found @ system.demand / system.capacity
+    if json:
+        print_json(
+            {
+                "maximal": maximal,
+                "names": system.names,
+                "resources": system.resources,
+                "schedules": found,
+                "use": use,
+            }
+        )
+        return
+    print(f"{len(found)} {kind}")
+    print_table(
+        "Jobs together, and how full each resource is",
+        ["jobs", *system.resources],
+        [(jobs_together(row, system.names), *(f"{part:.0%}" for part in used)) for row, used in zip(found, use, strict=True)],
+    )
