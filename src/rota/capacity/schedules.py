@@ -65,8 +65,8 @@ def is_maximal(system: System, schedule: ArrayLike) -> bool | NDArray[np.bool_]:
 def largest_counts(system: System) -> Int:
     """How many jobs of each type fit alone (K,)."""
     units = integer_units(system)
-    with np.errstate(divide="ignore"):
-        return np.where(units.demand > 0, units.capacity // np.maximum(units.demand, 1), np.iinfo(np.int64).max).min(axis=1)
+    alone = units.capacity // np.maximum(units.demand, 1)
+    return np.asarray(np.where(units.demand > 0, alone, np.iinfo(np.int64).max).min(axis=1), dtype=np.int64)
 
 
 def iterate_schedules(system: System, *, maximal: bool = False, block: int = BLOCK) -> Iterator[Int]:
