@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["BadSpec", "Infeasible", "NotConverged", "Problem", "RotaError", "TooManySchedules", "Unstable"]
+__all__ = ["BadSpec", "Infeasible", "NotConverged", "Problem", "RotaError", "TooManySchedules", "Unstable", "problems_of"]
 
 
 class RotaError(Exception):
@@ -71,3 +72,36 @@ class TooManySchedules(RotaError):
 
 def _shorten(text: str, width: int = 60) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+# ------------------------------------------------------------------------------- what pydantic found, in this project's words
+
+_RULES = {
+    "missing": "is missing",
+    "extra_forbidden": "is not a known key",
+    "float_type": "must be a number",
+    "int_type": "must be a whole number",
+    "finite_number": "must be finite",
+    "greater_than": "must be greater than {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "literal_error": "must be {expected}",
+    "dict_type": "must be a table",
+    "model_type": "must be a table",
+    "model_attributes_type": "must be a table",
+    "tuple_type": "must be a list",
+    "too_short": "must have at least {min_length} entries",
+    "union_tag_invalid": "distribution must be one of {expected_tags}",
+    "union_tag_not_found": 'needs distribution = "…"',
+}
+
+
+def problems_of(error: Any) -> list[Problem]:
+    """The problems of a pydantic `ValidationError`."""
+    return [_problem(detail) for detail in error.errors(include_url=False)]
+
+
+def _problem(detail: Any) -> Problem:
+    rule = _RULES.get(detail["type"], detail["msg"].removeprefix("Value error, "))
+    hidden = detail["type"] in ("missing", "value_error") or isinstance(detail["input"], dict)
+    return Problem(".".join(map(str, detail["loc"])), rule.format(**detail.get("ctx", {})), None if hidden else detail["input"])

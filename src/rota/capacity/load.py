@@ -25,6 +25,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.arrays import Array, Int
 from rota.capacity.packing import best_schedule, greedy_schedules, make_maximal
 from rota.capacity.schedules import largest_counts
 from rota.capacity.solver import Knapsack, Master
@@ -35,8 +36,6 @@ from rota.model import System
 __all__ = ["Load", "Progress", "system_load"]
 
 _T = TypeVar("_T", bound=np.generic)
-Int = NDArray[np.int64]
-Array = NDArray[np.float64]
 
 _SMOOTHING = (0.9, 0.5, 0.0)  # how far towards the best proved prices each attempt searches
 _TRIALS = 60  # greedy schedules per attempt
@@ -176,13 +175,13 @@ class _Search:
         self.most = largest_counts(system)[self.active]
         self.iterations = self.exact_solves = 0
         self.upper = np.inf
-        # All jobs divisible: one resource r alone gives the feasible prices y = D_r / P_r, hence ρ ≥ Σ_i x_i D_ir / P_r.
-        fluid = self.work @ self.demand / self.capacity
-        self.fluid = float(fluid.max()) if len(self.work) else 0.0
         if not len(self.work):
             return
+        # All jobs divisible: one resource r alone gives the feasible prices y = D_r / P_r, hence ρ ≥ Σ_i x_i D_ir / P_r. (In whole units,
+        # where P is rounded down: never below the fluid load in the user's numbers.)
+        fluid = self.work @ self.demand / self.capacity
         r = int(np.argmax(fluid))
-        self.lower = self.fluid
+        self.lower = float(fluid[r])
         self.proved: Array = self.demand[:, r] / self.capacity[r]  # prices behind `lower`: y·u ≤ 1 for every schedule
         self.rng = np.random.default_rng(0)
         self.master = Master(self.work)
@@ -287,8 +286,8 @@ class _Search:
             type_load=_frozen(type_load),
             type_price=_frozen(type_price),
             resource_price=_frozen(price * self.capacity / self.system.capacity),  # per unit as the user counts
-            utilization=_frozen(served @ self.units.demand / self.capacity),
-            fluid_load=self.fluid,
+            utilization=_frozen(served @ self.system.demand / self.system.capacity),
+            fluid_load=float((work @ self.system.demand / self.system.capacity).max()),
             system=self.system,
             iterations=self.iterations,
             columns=len(self.master),

@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
+
+from rota.arrays import Array, Int
 
 __all__ = ["best_schedule", "greedy_schedules", "make_maximal"]
-
-Int = NDArray[np.int64]
-Array = NDArray[np.float64]
 
 
 @nb.njit(cache=True)
@@ -42,7 +40,7 @@ def greedy_schedules(demand: Int, capacity: Int, value: Array, price: Array, noi
     """One maximal schedule per row of `noise` (n, K): fill in the order of value per price, disturbed by the noise, then improve.
 
     The first pass takes a part (`share`, in [0, 1]) of what fits of each type, the second all that still fits. Improvement: one or two
-    jobs of a type give way to jobs of another as long as that gains value.
+    jobs of a type give way to jobs of another as long as that gains value; room that this leaves is filled at last.
     """
     n, K = noise.shape
     schedules = np.zeros((n, K), dtype=np.int64)
@@ -53,8 +51,8 @@ def greedy_schedules(demand: Int, capacity: Int, value: Array, price: Array, noi
             cost = 0.0
             for r in range(capacity.shape[0]):
                 cost += price[r] * demand[i, r]
-            merit[i] = -(1.0 + noise[t, i]) * value[i] / max(cost, 1e-300)
-        order = np.argsort(merit)
+            merit[i] = (1.0 + noise[t, i]) * value[i] / max(cost, 1e-300)
+        order = np.argsort(-merit)
         for i in order:
             count = int(share[t, i] * _most(demand, residual, i))
             schedule[i] += count
@@ -64,6 +62,7 @@ def greedy_schedules(demand: Int, capacity: Int, value: Array, price: Array, noi
             schedule[i] += count
             _take(demand, residual, i, count)
         _exchange(demand, residual, value, schedule)
+        schedules[t] = make_maximal(demand, capacity, schedule, merit)
     return schedules
 
 

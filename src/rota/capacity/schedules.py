@@ -13,6 +13,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rota.arrays import Array, Int
 from rota.capacity.packing import _most, _take
 from rota.capacity.units import integer_units
 from rota.errors import BadSpec, Problem, TooManySchedules
@@ -28,7 +29,6 @@ __all__ = [
     "list_schedules",
 ]
 
-Int = NDArray[np.int64]
 
 BLOCK = 65_536
 
@@ -71,6 +71,8 @@ def largest_counts(system: System) -> Int:
 
 def iterate_schedules(system: System, *, maximal: bool = False, block: int = BLOCK) -> Iterator[Int]:
     """All possible (or all maximal) schedules in lexicographic order, in blocks (n ≤ block, K): any number of them in bounded memory."""
+    if block < 1:
+        raise BadSpec([Problem("block", "must be at least 1", block)])
     units = integer_units(system)
     K, R = units.demand.shape
     count = np.zeros(K, dtype=np.int64)
@@ -88,6 +90,8 @@ def iterate_schedules(system: System, *, maximal: bool = False, block: int = BLO
 
 def list_schedules(system: System, *, maximal: bool = False, limit: int = 1_000_000) -> Int:
     """All possible (or all maximal) schedules, (n, K), in lexicographic order. More than `limit` raise `TooManySchedules`."""
+    if limit < 1:
+        raise BadSpec([Problem("limit", "must be at least 1", limit)])
     blocks, total = [], 0
     for block in iterate_schedules(system, maximal=maximal, block=min(BLOCK, limit + 1)):
         total += len(block)
@@ -115,7 +119,8 @@ def _counts(system: System, schedule: ArrayLike) -> Int:
     K = len(system.names)
     if given.ndim not in (1, 2) or given.shape[-1] != K:
         raise BadSpec([Problem("schedule", f"needs {K} counts, one per type", given.shape)])
-    counts = given.astype(np.int64)
+    with np.errstate(invalid="ignore"):  # NaN and the like: found by the comparison
+        counts = given.astype(np.int64)
     if (counts != given).any():
         raise BadSpec([Problem("schedule", "needs whole numbers", given.tolist())])
     return counts
@@ -174,7 +179,7 @@ def _fill_block(demand: Int, count: Int, residual: Int, maximal: bool, first: bo
 
 
 @nb.njit(cache=True)
-def _probe(demand: Int, capacity: Int, maximal: bool, draws: NDArray[np.float64]) -> NDArray[np.float64]:
+def _probe(demand: Int, capacity: Int, maximal: bool, draws: Array) -> Array:
     probes, K = draws.shape
     products = np.ones(probes)
     for t in range(probes):

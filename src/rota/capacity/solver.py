@@ -13,12 +13,11 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.arrays import Array, Int
 from rota.errors import NotConverged
 
 __all__ = ["Knapsack", "Master"]
 
-Int = NDArray[np.int64]
-Array = NDArray[np.float64]
 
 _INF = highspy.kHighsInf
 
@@ -107,7 +106,7 @@ class Knapsack:
 
         Whatever the solver's rounding, the prices are scaled until y ≤ D p holds, so the bound is valid.
         """
-        self._relaxed.changeColsCost(len(y), self._index, y)
+        self._relaxed.changeColsCost(len(y), self._index, np.asarray(y, dtype=np.float64))
         _run(self._relaxed, "relaxed knapsack")
         price = np.maximum(np.array(self._relaxed.getSolution().row_dual), 0.0)
         cost = self._demand @ price
@@ -119,7 +118,7 @@ class Knapsack:
 
     def solve(self, y: Array, gap: float, seconds: float | None) -> tuple[float, Int]:
         """A proved upper bound on max y·u, within a relative `gap` unless time ran out, and the best schedule found."""
-        self._integer.changeColsCost(len(y), self._index, y * self._SCALE)
+        self._integer.changeColsCost(len(y), self._index, np.asarray(y * self._SCALE, dtype=np.float64))
         self._integer.setOptionValue("mip_rel_gap", gap)
         self._integer.setOptionValue("time_limit", _INF if seconds is None else self._integer.getRunTime() + max(seconds, 0.01))
         self._integer.run()

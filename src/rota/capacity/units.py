@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rota.arrays import Int
 from rota.model import System
 
 __all__ = ["Units", "integer_units"]
 
-Int = NDArray[np.int64]
 
 _LARGEST = 2**52  # whole floats beyond this are not exact, and the linear programs see floats
 _ROUNDING = Fraction(1, 10**13)
@@ -56,8 +55,10 @@ def _whole(available: float, needs: list[float]) -> tuple[int, list[int], bool]:
         if scale > 2**200:
             break
     units = [int(fraction * scale) for fraction in fractions]
-    total = int(simplest_fraction(available) * scale)  # rounding down loses nothing: every use is a whole number of units
-    if scale > 2**200 or max(total, *units) > _LARGEST:
+    # Rounding down loses nothing, as every use is a whole number of units. What `System` let pass as rounding does fit alone, and a
+    # resource that no type needs is there all the same.
+    total = max(int(simplest_fraction(available) * scale), *units, 1)
+    if scale > 2**200 or total > _LARGEST:
         scale = _LARGEST // 2
         units = [max(round(Fraction(x) / Fraction(available) * scale), 1) if x > 0 else 0 for x in needs]
         return scale + scale // 10**12, units, False

@@ -34,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit code."""
     try:
         app(arguments, exit_on_error=False)
+        sys.stdout.flush()  # here, where a reader that has gone is no surprise
     except CycloptsError:  # its message is printed already
         return 2
     except RotaError as error:

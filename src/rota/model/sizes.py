@@ -18,8 +18,9 @@ from functools import cached_property
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from rota.arrays import Array
 
 __all__ = [
     "BoundedPareto",
@@ -38,19 +39,31 @@ __all__ = [
     "Weibull",
 ]
 
-Array = NDArray[np.float64]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 Finite = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 
 MAX_PHASES = 1000
+MAX_CV = 1e6  # beyond all use, and small enough for the moments to stay floats
 
 
 class SizeDistribution(BaseModel):
     """What all distributions share. `mean` is a field of some and computed by others; `moment(1)` always is."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SizeDistribution):
+            return NotImplemented
+        return type(self) is type(other) and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._fields()))
+
+    def _fields(self) -> tuple[object, ...]:
+        """The values that make the distribution; pydantic would compare cached arrays with them."""
+        return tuple(getattr(self, name) for name in type(self).model_fields)
 
     @abstractmethod
     def moment(self, k: int) -> float:
@@ -214,13 +227,13 @@ class Fitted(PhaseTypeFamily):
 
     distribution: Literal["fitted"] = "fitted"
     mean: Positive
-    cv: Annotated[float, Field(ge=MAX_PHASES**-0.5, allow_inf_nan=False, strict=True)]
+    cv: Annotated[float, Field(ge=MAX_PHASES**-0.5, le=MAX_CV, allow_inf_nan=False, strict=True)]
 
     def _build(self) -> tuple[Array, Array]:
         scv = self.cv**2
         if scv >= 1.0:  # balanced means: p1 m1 = p2 m2 = mean / 2
-            p = 0.5 * (1.0 + math.sqrt((scv - 1.0) / (scv + 1.0)))
-            probabilities = np.array([p, 1.0 - p])
+            root = math.sqrt((scv - 1.0) / (scv + 1.0))
+            probabilities = np.array([(1.0 + root) / 2.0, 1.0 / ((scv + 1.0) * (1.0 + root))])  # the second: (1 − root) / 2, not cancelled
             return probabilities, -np.diag(2.0 * probabilities / self.mean)
         k = max(2, math.ceil(1.0 / scv - 1e-12))
         # The first of k phases is skipped with probability q; the q that meets the second moment is Tijms' (A.17).
@@ -289,7 +302,7 @@ class LogNormal(SizeDistribution):
 
     distribution: Literal["lognormal"] = "lognormal"
     mean: Positive
-    cv: Positive
+    cv: Annotated[float, Field(gt=0, le=MAX_CV, allow_inf_nan=False, strict=True)]
 
     @property
     def _sigma2(self) -> float:

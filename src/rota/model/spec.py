@@ -10,12 +10,13 @@ import json
 import math
 import re
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from rota.errors import BadSpec, Problem
+from rota.errors import BadSpec, Problem, problems_of
 from rota.model.sizes import Exponential, NonNegative, Positive, Size, SizeDistribution
 from rota.model.system import DEMANDS_NOTHING, Preemption, System, exceeds, never_fits
 
@@ -48,16 +49,10 @@ class _Job(_Strict):
     mean_size: Positive | None = Field(None, description="mean running time of exponential sizes")
     size: Size | None = Field(None, description="the distribution of the running time, instead of mean_size")
 
-    @model_validator(mode="after")
-    def _one_size(self) -> _Job:
-        if (self.mean_size is None) == (self.size is None):
-            raise ValueError("give either mean_size or size, and only one of them")
-        return self
-
     def distribution(self) -> SizeDistribution:
         if self.size is not None:
             return self.size
-        assert self.mean_size is not None  # by _one_size
+        assert self.mean_size is not None  # by _problems_between_parts
         return Exponential(mean=self.mean_size)
 
 
@@ -104,70 +99,55 @@ def parse_system(text: str, source: str | None = None) -> System:
     try:
         spec = _Spec.model_validate(raw)
     except ValidationError as error:
-        problems += [_plain(detail) for detail in error.errors(include_url=False)]
+        problems += [_in_the_file(problem) for problem in problems_of(error)]
     problems += _problems_between_parts(raw)
     if problems or spec is None:
-        lines = _line_numbers(text)
-        raise BadSpec(sorted((_with_line(problem, lines) for problem in problems), key=lambda p: p.line or 0), source)
+        raise _located(problems, text, source)
 
     resources, jobs = tuple(spec.server), list(spec.jobs.values())
-    return System(
-        capacity=list(spec.server.values()),
-        demand=[[job.demand[resource] for resource in resources] for job in jobs],
-        arrival_rate=[job.arrival_rate for job in jobs],
-        sizes=[job.distribution() for job in jobs],
-        names=tuple(spec.jobs),
-        resources=resources,
-        preemption=spec.preemption.model,
-        setup_time=spec.preemption.setup_time,
-    )
+    try:
+        return System(
+            capacity=list(spec.server.values()),
+            demand=[[job.demand[resource] for resource in resources] for job in jobs],
+            arrival_rate=[job.arrival_rate for job in jobs],
+            sizes=[job.distribution() for job in jobs],
+            names=tuple(spec.jobs),
+            resources=resources,
+            preemption=spec.preemption.model,
+            setup_time=spec.preemption.setup_time,
+        )
+    except BadSpec as error:
+        raise _located(error.problems, text, source) from None
 
 
 # ------------------------------------------------------------------------------------------------------------ problems
 
-_RULES = {
-    "missing": "is missing",
-    "extra_forbidden": "is not a known key",
-    "float_type": "must be a number",
-    "int_type": "must be a whole number",
-    "finite_number": "must be finite",
-    "greater_than": "must be greater than {gt:g}",
-    "greater_than_equal": "must be at least {ge:g}",
-    "less_than_equal": "must be at most {le:g}",
-    "literal_error": "must be {expected}",
-    "dict_type": "must be a table",
-    "model_type": "must be a table",
-    "model_attributes_type": "must be a table",
-    "tuple_type": "must be a list",
-    "too_short": "must have at least {min_length} entries",
-    "union_tag_invalid": "distribution must be one of {expected_tags}",
-    "union_tag_not_found": 'needs distribution = "…"',
-}
 
-
-def _plain(detail: Any) -> Problem:
-    """A pydantic error in this project's words."""
-    place = [str(part) for part in detail["loc"]]
+def _in_the_file(problem: Problem) -> Problem:
+    """A problem as the author of the file sees it."""
+    if problem.place == "version":
+        return Problem("version", f"this release reads version {SPEC_VERSION} of the format", problem.value)
+    place = problem.place.split(".")
     if len(place) > 3 and place[0] == "jobs" and place[2] == "size":
         del place[3]  # pydantic names the branch of the union, which is not a place in the file
-    rule = _RULES.get(detail["type"], detail["msg"].removeprefix("Value error, "))
-    value = None if detail["type"] in ("missing", "value_error") or isinstance(detail["input"], dict) else detail["input"]
-    if detail["loc"] == ("version",):
-        return Problem("version", f"this release reads version {SPEC_VERSION} of the format", value)
-    return Problem(".".join(place), rule.format(**detail.get("ctx", {})), value)
+    return Problem(".".join(place), problem.rule, problem.value)
 
 
 def _problems_between_parts(raw: dict[str, Any]) -> list[Problem]:
     """What no single value shows. Looks only at parts of the right kind: the others are reported already."""
     problems = []
     server, jobs = raw.get("server"), raw.get("jobs")
-    if not isinstance(server, dict) or not isinstance(jobs, dict):
+    if not isinstance(jobs, dict):
         return []
-    known = ", ".join(server)
     for name, job in jobs.items():
-        demand = job.get("demand") if isinstance(job, dict) else None
-        if not isinstance(demand, dict):
+        if not isinstance(job, dict):
             continue
+        if ("mean_size" in job) == ("size" in job):
+            problems.append(Problem(f"jobs.{name}", "give either mean_size or size, and only one of them"))
+        demand = job.get("demand")
+        if not isinstance(demand, dict) or not isinstance(server, dict):
+            continue
+        known = ", ".join(server)
         place = f"jobs.{name}.demand"
         for resource, amount in demand.items():
             if resource not in server:
@@ -191,15 +171,17 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-_HEADER = re.compile(r"^\s*\[{1,2}\s*(.+?)\s*\]{1,2}\s*(?:#.*)?$")
-_KEY = re.compile(r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
+_NAME = r"""(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')"""
+_DOTTED = rf"({_NAME}(?:\s*\.\s*{_NAME})*)"
+_HEADER = re.compile(rf"^\s*\[{{1,2}}\s*{_DOTTED}\s*\]{{1,2}}\s*(?:#.*)?$")
+_KEY = re.compile(rf"^\s*{_DOTTED}\s*=")
 
 
 def _line_numbers(text: str) -> dict[str, int]:
     """The line of each table header and key, by dotted place. Keys inside an inline table share the line of the table."""
     lines: dict[str, int] = {}
     table = ""
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if header := _HEADER.match(line):
             table = _dotted(header[1])
             lines.setdefault(table, number)
@@ -211,6 +193,12 @@ def _line_numbers(text: str) -> dict[str, int]:
 
 def _dotted(key: str) -> str:
     return ".".join(part.strip().strip("\"'") for part in key.split("."))
+
+
+def _located(problems: Iterable[Problem], text: str, source: str | None) -> BadSpec:
+    """The error with all problems, each with its line, in the order of the file."""
+    lines = _line_numbers(text)
+    return BadSpec(sorted((_with_line(problem, lines) for problem in problems), key=lambda p: p.line or 0), source)
 
 
 def _with_line(problem: Problem, lines: dict[str, int]) -> Problem:

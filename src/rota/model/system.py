@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rota.arrays import Array
 from rota.errors import BadSpec, Problem
 from rota.model.sizes import Exponential, SizeDistribution
 
 __all__ = ["JobType", "Preemption", "System"]
 
-Array = NDArray[np.float64]
 Preemption = Literal["full", "none", "setup"]
 
 
@@ -76,7 +76,8 @@ class System:
 
         if sizes is not None and service_rate is None:
             distributions = tuple(sizes)
-            mu = np.array([1.0 / size.moment(1) for size in distributions])
+            with np.errstate(divide="ignore", over="ignore"):  # reported below
+                mu = 1.0 / np.array([size.moment(1) for size in distributions])
         elif service_rate is not None and sizes is None:
             mu = _array("service_rate", service_rate, 1, problems)
             bad = ~(np.isfinite(mu) & (mu > 0))
@@ -98,7 +99,7 @@ class System:
                 problems.append(Problem(field, f"needs {wanted} entries, as demand is {K} × {R}", length))
         if problems:
             raise BadSpec(problems)
-        problems += _value_problems(P, D, lam, types, kinds)
+        problems += _value_problems(P, D, lam, mu, types, kinds)
         problems += _preemption_problems(preemption, setup_time)
         if problems:
             raise BadSpec(problems)
@@ -196,7 +197,7 @@ def _array(name: str, values: ArrayLike, ndim: int, problems: list[Problem]) -> 
     return array
 
 
-def _value_problems(P: Array, D: Array, lam: Array, names: tuple[str, ...], resources: tuple[str, ...]) -> list[Problem]:
+def _value_problems(P: Array, D: Array, lam: Array, mu: Array, names: tuple[str, ...], resources: tuple[str, ...]) -> list[Problem]:
     problems = []
     for what, labels in (("names", names), ("resources", resources)):
         for j, label in enumerate(labels):
@@ -210,6 +211,8 @@ def _value_problems(P: Array, D: Array, lam: Array, names: tuple[str, ...], reso
     for i, name in enumerate(names):
         if not (np.isfinite(lam[i]) and lam[i] >= 0):
             problems.append(Problem(f"jobs.{name}.arrival_rate", "must be finite and not negative", float(lam[i])))
+        if not (np.isfinite(mu[i]) and mu[i] > 0):
+            problems.append(Problem(f"jobs.{name}.size", "needs a positive mean within the range of floats"))
         for r, resource in enumerate(resources):
             place = f"jobs.{name}.demand.{resource}"
             if not (np.isfinite(D[i, r]) and D[i, r] >= 0):

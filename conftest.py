@@ -1,0 +1,34 @@
+"""Examples in README.md and docs/ run in a directory of their own, with examples/ and the files that their page shows.
+
+A page shows a file as a toml block whose first line is its name: `# server.toml`.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent
+NAMED_FILE = re.compile(r"^```toml\n(# (\S+\.toml)\n.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """A function that enters the directory in which the examples of a page run."""
+
+    def enter(page: Path) -> None:
+        (tmp_path / "examples").symlink_to(ROOT / "examples")
+        for text, name in NAMED_FILE.findall(page.read_text(encoding="utf-8")):
+            path = tmp_path / name
+            assert not path.exists(), f"{page.name} shows two files of the name {name}"
+            path.write_text(text, encoding="utf-8")
+        monkeypatch.chdir(tmp_path)
+
+    return enter
+
+
+@pytest.fixture(autouse=True)
+def _doctest_beside_its_page(request: pytest.FixtureRequest) -> None:
+    if isinstance(request.node, pytest.DoctestItem):
+        request.getfixturevalue("beside")(request.node.path)

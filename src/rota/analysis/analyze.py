@@ -1,0 +1,241 @@
+"""`analyze`: everything that is known of a policy on a system, per type and in total."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from rota.analysis.loop import solve_loop
+from rota.analysis.phase_type import solve_phase_type
+from rota.analysis.qbd import solve_qbd
+from rota.analysis.queue import TypeQueue
+from rota.analysis.solution import QueueLength, empty_queue
+from rota.arrays import Array
+from rota.errors import BadSpec, Infeasible, Problem, Unstable
+from rota.model import Exponential, PhaseTypeFamily, System
+from rota.policy import MSR
+from rota.process import ModulatingProcess, build_process
+
+__all__ = ["Analysis", "analyze", "analyze_process"]
+
+Sizes = Literal["as given", "exponential"]
+
+_SMALL = 150  # phases up to which a matrix per level is the simplest and fast
+_LARGEST = 4000  # phases beyond which first-passage matrices take too long
+_MEMORY = 1.5e8  # matrix entries held at once
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A policy on a system, analysed. Arrays have one entry per type (K,); E[Q_i] is the mean number of type-i jobs in the system.
+
+    `load` ρ_i (below 1: stable), `lower` and `upper` bounds and `prediction` of E[Q_i] cost almost nothing; `exact` is computed on first
+    use.
+    `mean_response_time` is Σ E[Q_i] / Σ λ_i by Little's law (NOTES 1).
+    """
+
+    system: System
+    policy: MSR | None
+    process: ModulatingProcess
+    sizes: Sizes
+
+    @cached_property
+    def queues(self) -> tuple[TypeQueue, ...]:
+        """Each type's queue, decoupled from the others."""
+        pairs = zip(self.system.arrival_rate, self.system.service_rate, strict=True)
+        return tuple(TypeQueue(self.process, i, float(lam), float(mu)) for i, (lam, mu) in enumerate(pairs))
+
+    # ------------------------------------------------------------------------------------------------ stability
+
+    @cached_property
+    def load(self) -> Array:
+        """ρ_i = λ_i / (μ_i E[u_i]) (Lemma existence)."""
+        return np.array([queue.load for queue in self.queues])
+
+    @property
+    def stable(self) -> bool:
+        """Whether every type's load is below 1."""
+        return bool((self.load < 1).all())
+
+    @property
+    def largest_scaling(self) -> float:
+        """Arrivals can be multiplied by anything below this."""
+        return float(1 / self.load.max()) if self.load.max() > 0 else np.inf
+
+    @property
+    def margin(self) -> float:
+        """1 − max ρ_i: how far from the edge of stability."""
+        return float(1 - self.load.max())
+
+    def require_stable(self) -> None:
+        """Raises `Unstable`, saying which type and what to do."""
+        if not self.stable:
+            i = int(np.argmax(self.load))
+            if np.isinf(self.load[i]):
+                raise Unstable(f"type {self.system.names[i]!r} arrives but is in no schedule of the policy")
+            raise Unstable(
+                f"load {self.load[i]:.4g} of type {self.system.names[i]!r} is not below 1: scale arrivals by less than "
+                f"{self.largest_scaling:.4g}, or let the policy switch less often"
+            )
+
+    # ------------------------------------------------------------------------------------------------ bounds
+
+    @cached_property
+    def lower(self) -> Array:
+        """Lower bounds on E[Q_i] (Theorem msr-bound, right for every process)."""
+        return np.array([queue.bounds()[0] for queue in self._exponential_queues])
+
+    @cached_property
+    def upper(self) -> Array:
+        """Upper bounds on E[Q_i]."""
+        return np.array([queue.bounds()[1] for queue in self._exponential_queues])
+
+    @cached_property
+    def prediction(self) -> Array:
+        """The paper's approximation of E[Q_i]."""
+        return np.array([queue.prediction() for queue in self._exponential_queues])
+
+    @property
+    def printed_bounds(self) -> tuple[Array, Array, Array]:
+        """Lower bound, upper bound and prediction as the paper prints them; for redrawing its figures only (NOTES 3)."""
+        queues = self._exponential_queues
+        lower, upper = zip(*(queue.bounds(printed=True) for queue in queues), strict=True)
+        return np.array(lower), np.array(upper), np.array([queue.prediction(printed=True) for queue in queues])
+
+    @property
+    def heavy_traffic_constant(self) -> Array:
+        """lim (1−ρ_i) E[Q_i] as arrivals grow, the policy being kept."""
+        return np.array([queue.heavy_traffic_constant for queue in self._exponential_queues])
+
+    @property
+    def _exponential_queues(self) -> tuple[TypeQueue, ...]:
+        for i in range(len(self.system.names)):
+            if not self._is_exponential(i):
+                raise Infeasible(
+                    f"bounds and prediction need exponential sizes, and those of type {self.system.names[i]!r} are not: "
+                    'ask for .exact, or analyze with sizes="exponential"'
+                )
+        return self.queues
+
+    # ------------------------------------------------------------------------------------------------ exact
+
+    def queue_length(self, i: int) -> QueueLength:
+        """The law of Q_i: mean, variance, decay rate, accuracy, probabilities."""
+        if i not in self._solved:
+            self._solved[i] = self._solve(i)
+        return self._solved[i]
+
+    @cached_property
+    def _solved(self) -> dict[int, QueueLength]:
+        return {}
+
+    def _is_exponential(self, i: int) -> bool:
+        return self.sizes == "exponential" or isinstance(self.system.sizes[i], Exponential)
+
+    def _solve(self, i: int) -> QueueLength:
+        queue = self.queues[i]
+        if queue.arrival_rate == 0:
+            return empty_queue()
+        self.require_stable()
+        if not self._is_exponential(i):
+            size = self.system.sizes[i]
+            assert isinstance(size, PhaseTypeFamily)  # by analyze
+            return solve_phase_type(queue, size)
+        N, beta = len(self.process), queue.max_parallel
+        if N > _LARGEST or (self.process.loop is None and N * N * beta > _MEMORY):
+            raise Infeasible(
+                f"the exact law of {self.system.names[i]!r} needs {N:,} phases and {beta:,} boundary levels, more than can be solved: "
+                "use the bounds and the prediction, or simulate"
+            )
+        if N <= _SMALL or self.process.loop is None:
+            return solve_qbd(queue)
+        return solve_loop(queue)
+
+    @cached_property
+    def exact(self) -> Array:
+        """E[Q_i]."""
+        return np.array([self.queue_length(i).mean for i in range(len(self.system.names))])
+
+    @cached_property
+    def variance(self) -> Array:
+        """Var[Q_i]."""
+        return np.array([self.queue_length(i).variance for i in range(len(self.system.names))])
+
+    @property
+    def accuracy(self) -> float:
+        """An estimate of the largest relative error of `exact`."""
+        return max(self.queue_length(i).accuracy for i in range(len(self.system.names)))
+
+    @cached_property
+    def single_server(self) -> Array:
+        """E[Q_i] of the MSR-1 companion, which serves one job at a time (Theorem msr-difference: within β_i below `exact`)."""
+        self.require_stable()
+        return np.array([solve_qbd(q, single_server=True).mean if q.arrival_rate > 0 else 0.0 for q in self._exponential_queues])
+
+    def queue_length_distribution(self, i: int, n: int = 1000) -> Array:
+        """P(Q_i = 0), …, P(Q_i = n−1)."""
+        return self.queue_length(i).probabilities(n)
+
+    @property
+    def response_time(self) -> Array:
+        """E[T_i] = E[Q_i]/λ_i by Little's law; not a number for a type that never arrives."""
+        lam = self.system.arrival_rate
+        return np.asarray(np.divide(self.exact, lam, out=np.full(len(lam), np.nan), where=lam > 0))
+
+    @property
+    def mean_response_time(self) -> float:
+        """E[T] over all jobs."""
+        return self.little(self.exact)
+
+    def little(self, queue_lengths: Array) -> float:
+        """Σ E[Q_i] / Σ λ_i."""
+        return float(queue_lengths.sum() / self.system.arrival_rate.sum())
+
+    @property
+    def weighted_queue_length(self) -> float:
+        """Σ (λ_i/Λ) E[Q_i]: what the paper's figures call mean queue length (NOTES 1)."""
+        lam = self.system.arrival_rate
+        return float(lam @ self.exact / lam.sum())
+
+    @property
+    def idle_slots(self) -> Array:
+        """The part of each type's slots that holds no job: 1 − ρ_i."""
+        return 1 - self.load
+
+
+def analyze(system: System, policy: MSR, *, sizes: Sizes = "as given") -> Analysis:
+    """Analyses an MSR policy (without backfilling) on a system.
+
+    Sizes must be exponential, or phase-type unless jobs cannot be preempted; `sizes="exponential"` takes every size as exponential with
+    its mean.
+    """
+    if policy.backfill:
+        raise Infeasible("backfilling depends on the queues, so it has no exact analysis: analyze the policy without it, or simulate")
+    if policy.empty_slots == "skip" and policy.preemption == "none":
+        raise Infeasible('skipping empty slots depends on the queues: analyze with empty_slots="virtual", or simulate')
+    return analyze_process(system, build_process(system, policy), policy=policy, sizes=sizes)
+
+
+def analyze_process(system: System, process: ModulatingProcess, *, policy: MSR | None = None, sizes: Sizes = "as given") -> Analysis:
+    """Analyses any modulating process on a system."""
+    if sizes not in ("as given", "exponential"):
+        raise BadSpec([Problem("sizes", 'must be "as given" or "exponential"', sizes)])
+    if sizes == "as given":
+        for i, (name, size) in enumerate(zip(system.names, system.sizes, strict=True)):
+            if isinstance(size, Exponential):
+                continue
+            way_out = 'simulate, or take it as exponential with sizes="exponential"'
+            if not isinstance(size, PhaseTypeFamily):
+                kind = getattr(size, "distribution", type(size).__name__)
+                raise Infeasible(
+                    f"type {name!r} has {kind} sizes: analysis needs exponential or phase-type ones. Fit one (rota.Fitted), {way_out}"
+                )
+            if (process.trigger == i).any():
+                raise Infeasible(
+                    f"type {name!r} has phase-type sizes and its completions move the process: "
+                    f"the state would have to follow every job. {way_out}"
+                )
+    return Analysis(system=system, policy=policy, process=process, sizes=sizes)

@@ -1,0 +1,162 @@
+"""The queue of one type as a quasi-birth–death process, solved by matrix-analytic methods.
+
+Level: number of jobs; phase: state of the modulating process. At level q, min(q, u_s) of the u_s slots hold jobs, so with a_s(q) = μ
+min(q, u_s)
+
+    up      λ I
+    down    A₂(q) = diag(a(q)) · After                                   a job is done, the ring may move the phase
+    local   A₁(q) = Plain + diag(c − a(q)) · After, diagonal set so that rows sum to zero            a ring without a job moves the phase
+    only
+
+homogeneous from level β on. `first_passage` G (from level q+1 to q): A₂ + A₁ G + λG² = 0. Below β: S_q = A₁(q) + λ G_{q+1}, G_q =
+(−S_q)^{-1} A₂(q).
+The stationary vectors are π_0 S_0 = 0, π_{q+1} = λ π_q (−S_{q+1})^{-1}; from β on the factor is the `rate_matrix` R.
+
+Every −S is an M-matrix with S·1 = −A₂·1. Its diagonal is computed from that, never by subtraction, which keeps small numbers accurate.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rota.analysis.queue import TypeQueue
+from rota.analysis.solution import QueueLength
+from rota.arrays import Array
+from rota.errors import NotConverged
+from rota.policy import stationary_law
+
+__all__ = ["first_passage", "m_matrix", "rate_matrix", "solve_qbd", "tail_moments", "tail_probabilities"]
+
+
+_RESIDUAL = 1e-11
+
+
+def solve_qbd(queue: TypeQueue, *, single_server: bool = False) -> QueueLength:
+    """The law of Q. `single_server`: of the MSR-1 companion, which serves one job at a time at rate c_s (Definition msr-1)."""
+    lam, mu = queue.arrival_rate, queue.service_rate
+    c, u = queue.ring_rate, queue.slots
+    beta = 1 if single_server else queue.max_parallel
+    plain: Array = queue.plain.toarray()
+    after: Array = queue.after.toarray()
+
+    def busy(q: int) -> Array:
+        """a(q): the rate of real completions at level q."""
+        if single_server:
+            return c if q >= 1 else np.zeros_like(c)
+        return mu * np.minimum(q, u)
+
+    def local(q: int) -> Array:
+        moves: Array = plain + (c - busy(q))[:, None] * after
+        return moves
+
+    down = busy(beta)[:, None] * after
+    G, residual = first_passage(lam, local(beta), down)
+
+    # Downwards: −S_q and with it the factor λ(−S_q)^{-1} that leads from π_{q−1} to π_q.
+    factor: list[Array] = [np.empty(0)] * (beta + 1)
+    passage = G
+    for q in range(beta, 0, -1):
+        inverse = np.linalg.inv(m_matrix(local(q) + lam * passage, busy(q)))
+        factor[q] = lam * inverse
+        passage = inverse @ (busy(q)[:, None] * after)
+    R = rate_matrix(lam, local(beta), down, G)
+
+    # Upwards.
+    levels = np.empty((beta + 1, len(c)))
+    levels[0] = stationary_law(local(0) + lam * passage) if len(c) > 1 else 1.0
+    for q in range(1, beta + 1):
+        levels[q] = levels[q - 1] @ factor[q]
+
+    # Rings without a job, at rate c − a(q), make up for what the server offers beyond the arrivals: E[c] − λ. That scales the vectors.
+    idle = np.array([c - busy(q) for q in range(beta)])
+    unused = levels[:beta] * idle
+    levels *= (queue.capacity - lam) / unused.sum()
+    unused *= (queue.capacity - lam) / unused.sum()
+
+    surplus = float((unused * (np.arange(beta)[:, None] - queue.after_ring)).sum() / unused.sum())
+
+    mass, top = levels[:beta].sum(axis=1), levels[beta]
+    (first, second), total = tail_moments(mass, top, R)
+    return QueueLength(
+        mean=queue.mean_from(surplus),
+        variance=second - first**2,
+        decay_rate=float(np.abs(np.linalg.eigvals(R)).max()),
+        mean_by_sum=first,
+        residual=max(residual, abs(total - 1.0)),
+        method=f"matrix-analytic, {len(c)} phases, {beta} boundary levels",
+        probabilities=lambda n: tail_probabilities(mass, top, R, n),
+    )
+
+
+def first_passage(lam: float, local: Array, down: Array) -> tuple[Array, float]:
+    """G of the homogeneous part and its residual. `local` without diagonal; A₁ = local − diag(row sums of local + down + λ).
+
+    Logarithmic reduction (Latouche and Ramaswami 1993): converges quadratically, as long as the queue is stable. The last step takes one
+    turn of G = (−A₁ − λG)^{-1} A₂ with an exact diagonal.
+    """
+    N = len(local)
+    A1 = local.copy()
+    np.fill_diagonal(A1, 0.0)
+    np.fill_diagonal(A1, -(A1.sum(axis=1) + down.sum(axis=1) + lam))
+    inverse = np.linalg.inv(-A1)
+    H: Array = lam * inverse
+    L: Array = inverse @ down
+    G, T = L.copy(), H.copy()
+    identity = np.eye(N)
+    for _ in range(64):
+        U = H @ L + L @ H
+        both = np.linalg.solve(identity - U, np.hstack([H @ H, L @ L]))
+        H, L = both[:, :N], both[:, N:]
+        step = T @ L
+        G += step
+        T = T @ H
+        if step.max() < 1e-17 or T.max() < 1e-17:
+            break
+    else:
+        raise NotConverged("logarithmic reduction did not converge: is the load below 1?")
+    for _ in range(2):
+        G = np.linalg.solve(m_matrix(local + lam * G, down.sum(axis=1)), down)
+    residual = float(np.abs(down + A1 @ G + lam * (G @ G)).max() / np.abs(A1).max())
+    if residual > _RESIDUAL:
+        raise NotConverged(f"the first-passage equation has residual {residual:.1e}, more than {_RESIDUAL:.0e}")
+    return G, residual
+
+
+def rate_matrix(lam: float, local: Array, down: Array, G: Array) -> Array:
+    """R = λ (−A₁ − λG)^{-1}: π_{q+1} = π_q R from level β on."""
+    R: Array = lam * np.linalg.inv(m_matrix(local + lam * G, down.sum(axis=1)))
+    return R
+
+
+def m_matrix(inner: Array, leaving: Array) -> Array:
+    """−S from the entries of S off its diagonal, given that the rows of S sum to −leaving."""
+    M = -inner
+    np.fill_diagonal(M, 0.0)
+    np.fill_diagonal(M, leaving - M.sum(axis=1))
+    return M
+
+
+def tail_moments(mass: Array, top: Array, R: Array) -> tuple[tuple[float, float], float]:
+    """E[Q], E[Q²] and the total probability by summation: `mass` below level β, `top` = π_β, the tail by Σ Rⁿ, Σ nRⁿ, Σ n²Rⁿ."""
+    beta = len(mass)
+    I_R = np.eye(len(R)) - R
+    s0 = np.linalg.solve(I_R, np.ones(len(R)))  # Σ Rⁿ 1
+    s1 = np.linalg.solve(I_R, R @ s0)  # Σ n Rⁿ 1
+    s2 = np.linalg.solve(I_R, R @ (s0 + 2 * s1))  # Σ n² Rⁿ 1
+    numbers = np.arange(beta)
+    total = float(mass.sum() + top @ s0)
+    first = float(mass @ numbers + top @ (beta * s0 + s1))
+    second = float(mass @ numbers**2 + top @ (beta**2 * s0 + 2 * beta * s1 + s2))
+    return (first, second), total
+
+
+def tail_probabilities(mass: Array, top: Array, R: Array, n: int) -> Array:
+    """P(Q = 0), …, P(Q = n−1)."""
+    out = np.empty(n)
+    known = min(n, len(mass))
+    out[:known] = mass[:known]
+    vector = top
+    for q in range(known, n):
+        out[q] = vector.sum()
+        vector = vector @ R
+    return out

@@ -1,0 +1,138 @@
+"""Policies as files: versioned JSON that a person can read and edit.
+
+{ "rota_policy": 1, "policy": "msr", "preemption": "none", "switching_rate": 0.06,
+  "candidates": [ { "weight": 0.5, "jobs": { "type3": 2 } }, { "weight": 0.5, "jobs": { "type1": 1, "type2": 4 } } ], … }
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rota.errors import BadSpec, Problem, problems_of
+from rota.model import Preemption
+from rota.model.sizes import Finite, Positive
+from rota.policy.msr import MSR, EmptySlots, Opening, Route
+
+__all__ = ["POLICY_VERSION", "policy_from_json", "policy_to_json", "read_policy", "save_policy"]
+
+POLICY_VERSION = 1
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Candidate(_Strict):
+    weight: Positive
+    jobs: dict[str, int]
+
+
+class _MSRFile(_Strict):
+    rota_policy: Literal[1]
+    policy: Literal["msr"]
+    types: list[str] = Field(min_length=1)
+    preemption: Preemption
+    switching_rate: Positive
+    setup_rate: Positive | None = None
+    backfill: bool = False
+    route: Route | list[list[str]] = "type-order"
+    opening: Opening = "late"
+    empty_slots: EmptySlots = "virtual"
+    candidates: list[_Candidate] = Field(min_length=1)
+    generator: list[list[Finite]] | None = None
+
+
+def policy_to_json(policy: MSR) -> str:
+    """The file's text. Types are called by their names, or type1, type2, … where the policy has none."""
+    names = policy.names or tuple(f"type{i + 1}" for i in range(policy.candidates.shape[1]))
+    route = policy.route if isinstance(policy.route, str) else [[names[i] for i in order] for order in policy.route]
+    fields: dict[str, Any] = {
+        "rota_policy": POLICY_VERSION,
+        "policy": "msr",
+        "types": list(names),
+        "preemption": policy.preemption,
+        "switching_rate": policy.switching_rate,
+        "setup_rate": policy.setup_rate,
+        "backfill": policy.backfill,
+        "route": route,
+        "opening": policy.opening,
+        "empty_slots": policy.empty_slots,
+        "candidates": [
+            {"weight": float(weight), "jobs": {name: int(count) for name, count in zip(names, row, strict=True) if count}}
+            for row, weight in zip(policy.candidates, policy.weights, strict=True)
+        ],
+    }
+    if policy.setup_rate is None:
+        del fields["setup_rate"]
+    if policy.generator is not None:
+        fields["generator"] = policy.generator.tolist()
+    text = json.dumps(fields, indent=2, ensure_ascii=False)
+    return text + "\n"
+
+
+def policy_from_json(text: str, source: str | None = None) -> MSR:
+    """Reads a policy; raises `BadSpec` with every problem of the text."""
+    try:
+        raw = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise BadSpec([Problem("file", f"is not JSON: {error}")], source) from None
+    if not isinstance(raw, dict) or "rota_policy" not in raw:
+        raise BadSpec([Problem("file", 'is not a policy of Rota: it needs "rota_policy": 1')], source)
+    if raw["rota_policy"] != POLICY_VERSION:
+        rule = f"this release reads version {POLICY_VERSION} of the format"
+        raise BadSpec([Problem("rota_policy", rule, raw["rota_policy"])], source)
+    try:
+        spec = _MSRFile.model_validate(raw)
+    except ValidationError as error:
+        raise BadSpec(problems_of(error), source) from None
+
+    names = tuple(spec.types)
+    problems = [Problem(f"types.{j}", "is a duplicate", name) for j, name in enumerate(names) if name in names[:j]]
+    problems += [
+        Problem(f"candidates.{s}.jobs.{name}", f"no such type (there are: {', '.join(names)})")
+        for s, candidate in enumerate(spec.candidates)
+        for name in candidate.jobs
+        if name not in names
+    ]
+    orders = spec.route if not isinstance(spec.route, str) else []
+    problems += [
+        Problem(f"route.{s}", "must name every type once", order) for s, order in enumerate(orders) if sorted(order) != sorted(names)
+    ]
+    if problems:
+        raise BadSpec(problems, source)
+    try:
+        return MSR(
+            candidates=[[candidate.jobs.get(name, 0) for name in names] for candidate in spec.candidates],
+            weights=[candidate.weight for candidate in spec.candidates],
+            preemption=spec.preemption,
+            switching_rate=spec.switching_rate,
+            setup_rate=spec.setup_rate,
+            backfill=spec.backfill,
+            route=spec.route if isinstance(spec.route, str) else [[names.index(name) for name in order] for order in spec.route],
+            opening=spec.opening,
+            empty_slots=spec.empty_slots,
+            generator=spec.generator,
+            names=names,
+        )
+    except BadSpec as error:
+        raise BadSpec(error.problems, source) from None
+
+
+def save_policy(policy: MSR, path: str | Path) -> None:
+    """Writes a policy to a file."""
+    Path(path).write_text(policy_to_json(policy), encoding="utf-8")
+
+
+def read_policy(path: str | Path) -> MSR:
+    """Reads a policy from its file."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadSpec([Problem("file", f"cannot be read: {error.strerror or error}")], str(path)) from None
+    except UnicodeDecodeError as error:
+        raise BadSpec([Problem("file", f"is not UTF-8 text: {error.reason} at byte {error.start}")], str(path)) from None
+    return policy_from_json(text, str(path))

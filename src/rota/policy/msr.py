@@ -1,0 +1,219 @@
+"""The Markovian service rate (MSR) policy as plain data.
+
+A few candidate schedules W (n, K), the fraction of working time π each should run, and how fast to move between them. What kind of moves
+are possible depends on the preemption model: pMSR ("full") jumps, nMSR ("none") drains slots by completions, sMSR ("setup") pays a setup
+time per preempted job. `rota.process` turns the data into the modulating Markov chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rota.arrays import Array, Int
+from rota.errors import BadSpec, Problem
+from rota.model import Preemption
+
+__all__ = ["MSR", "EmptySlots", "Opening", "Route"]
+
+
+Route = Literal["type-order", "fastest-first", "parallel"]
+Opening = Literal["late", "early"]
+EmptySlots = Literal["virtual", "skip"]
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class MSR:
+    """A rota: candidates (n, K), their weights π (n,), and the clock that moves from one to the next.
+
+    `switching_rate` α: mean number of departures from working states per unit of working time. The candidates are visited in a loop, in
+    the order given (`rota.design_policy` sorts them as the paper does), unless a `generator` (n, n) between working states is given.
+    `setup_rate` γ: with preemption "setup" only.
+
+    How an nMSR moves between two schedules: `route` is the order in which slots are drained, "type-order" (the paper's figure),
+    "fastest-first" (shortest expected draining time), "parallel" (all that must go at once), or one order of the types per candidate, for
+    the move that leaves it. `opening`: new slots open "late", all at the end of the move (the paper's figure), or "early", as soon as
+    there is room.
+    `empty_slots`: a slot to be drained that holds no job is waited for like any other ("virtual" completion, as the theory needs) or is
+    given up at once ("skip", as a practical scheduler would; simulation only).
+    """
+
+    candidates: Int
+    weights: Array
+    preemption: Preemption
+    switching_rate: float
+    setup_rate: float | None
+    backfill: bool
+    route: Route | tuple[tuple[int, ...], ...]
+    opening: Opening
+    empty_slots: EmptySlots
+    generator: Array | None
+    names: tuple[str, ...] | None
+
+    def __init__(
+        self,
+        candidates: ArrayLike,
+        weights: ArrayLike | None = None,
+        preemption: Preemption = "full",
+        switching_rate: float | None = None,
+        setup_rate: float | None = None,
+        backfill: bool = False,
+        route: Route | Sequence[Sequence[int]] = "type-order",
+        opening: Opening = "late",
+        empty_slots: EmptySlots = "virtual",
+        generator: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        W = _candidates(candidates)
+        n, K = W.shape
+        G = None if generator is None else _generator(generator, n)
+        pi = _weights(weights, n, G)
+        problems = _choice_problems(preemption, opening, empty_slots)
+        orders = _route(route, n, K, problems)
+        alpha = switching_rate
+        if G is not None:
+            implied = float(-(pi @ np.diag(G)))
+            alpha = implied if alpha is None else alpha
+        if n > 1 and (alpha is None or not (np.isfinite(alpha) and alpha > 0)):
+            problems.append(Problem("switching_rate", "must be positive and finite", alpha))
+        if (preemption == "setup") != (setup_rate is not None):
+            problems.append(Problem("setup_rate", 'goes with preemption = "setup", and only with it', setup_rate))
+        elif setup_rate is not None and not (np.isfinite(setup_rate) and setup_rate > 0):
+            problems.append(Problem("setup_rate", "must be positive and finite", setup_rate))
+        if names is not None and len(names) != K:
+            problems.append(Problem("names", f"needs {K} names, as the candidates have {K} types", list(names)))
+        if problems:
+            raise BadSpec(problems)
+        if G is not None and alpha is not None:
+            G = G * (alpha / implied)
+            G.flags.writeable = False
+        W.flags.writeable = pi.flags.writeable = False
+        for field, value in [
+            ("candidates", W),
+            ("weights", pi),
+            ("preemption", preemption),
+            ("switching_rate", float(alpha) if alpha is not None else 1.0),
+            ("setup_rate", None if setup_rate is None else float(setup_rate)),
+            ("backfill", bool(backfill)),
+            ("route", orders),
+            ("opening", opening),
+            ("empty_slots", empty_slots),
+            ("generator", G),
+            ("names", None if names is None else tuple(names)),
+        ]:
+            object.__setattr__(self, field, value)
+
+    def with_(self, **changes: object) -> MSR:
+        """A copy with some fields changed."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        if "switching_rate" not in changes and "generator" in changes:
+            fields.pop("switching_rate")
+        if "weights" not in changes and "generator" in changes:
+            fields.pop("weights")
+        return MSR(**{**fields, **changes})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MSR):
+            return NotImplemented
+        return all(_same(getattr(self, name), getattr(other, name)) for name in self.__dataclass_fields__)
+
+    def __hash__(self) -> int:
+        return hash((self.candidates.tobytes(), self.weights.tobytes(), self.preemption, self.switching_rate))
+
+
+def _same(a: object, b: object) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.array_equal(a, b)
+    return a == b
+
+
+def _candidates(candidates: ArrayLike) -> Int:
+    try:
+        given = np.array(candidates, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BadSpec([Problem("candidates", "must be a table of counts, one row per candidate", candidates)]) from None
+    if given.ndim != 2 or given.size == 0:
+        raise BadSpec([Problem("candidates", "must be a table of counts, one row per candidate", given.shape)])
+    W = given.astype(np.int64)
+    if not np.isfinite(given).all() or (given != W).any() or (W < 0).any():
+        raise BadSpec([Problem("candidates", "must be whole numbers, not negative", given.tolist())])
+    if len(np.unique(W, axis=0)) != len(W):
+        raise BadSpec([Problem("candidates", "has the same schedule twice: add their weights instead")])
+    return W
+
+
+def _weights(weights: ArrayLike | None, n: int, generator: Array | None) -> Array:
+    if weights is None:
+        if generator is not None:
+            return stationary_law(generator)
+        if n > 1:
+            raise BadSpec([Problem("weights", "is missing: one number per candidate")])
+        return np.ones(1)
+    pi: Array = np.array(weights, dtype=np.float64)
+    if pi.shape != (n,):
+        raise BadSpec([Problem("weights", f"needs {n} numbers, one per candidate", pi.shape)])
+    if not (np.isfinite(pi).all() and (pi > 0).all()):
+        raise BadSpec([Problem("weights", "must be positive: leave out a candidate that never runs", pi.tolist())])
+    if abs(pi.sum() - 1) > 1e-6:
+        raise BadSpec([Problem("weights", "must sum to 1", float(pi.sum()))])
+    pi = pi / pi.sum()
+    if generator is not None and np.abs(pi @ generator).max() > 1e-8 * np.abs(generator).max():
+        raise BadSpec([Problem("weights", "are not the stationary law of the generator: give one of the two only")])
+    return pi
+
+
+def _generator(generator: ArrayLike, n: int) -> Array:
+    G = np.array(generator, dtype=np.float64)
+    if G.shape != (n, n):
+        raise BadSpec([Problem("generator", f"must be {n} × {n}, as there are {n} candidates", G.shape)])
+    off = G - np.diag(np.diag(G))
+    if not np.isfinite(G).all() or (off < 0).any():
+        raise BadSpec([Problem("generator", "must be finite with no negative rate between two states")])
+    G = off - np.diag(off.sum(axis=1))
+    reach = np.linalg.matrix_power(np.eye(n) + (off > 0), max(n - 1, 1)) > 0
+    if not reach.all():
+        raise BadSpec([Problem("generator", "is not irreducible: every candidate must be reached from every other")])
+    return G
+
+
+def stationary_law(generator: Array) -> Array:
+    """π with π G = 0 and π·1 = 1, by elimination without subtractions (Grassmann, Taksar, Heyman 1985)."""
+    A = np.array(generator, dtype=np.float64)
+    n = len(A)
+    np.fill_diagonal(A, 0.0)
+    for k in range(n - 1, 0, -1):
+        A[:k, k] /= A[k, :k].sum()
+        A[:k, :k] += np.outer(A[:k, k], A[k, :k])
+    pi = np.zeros(n)
+    pi[0] = 1.0
+    for k in range(1, n):
+        pi[k] = pi[:k] @ A[:k, k]
+    total: Array = pi / pi.sum()
+    return total
+
+
+def _choice_problems(preemption: object, opening: object, empty_slots: object) -> list[Problem]:
+    return [
+        Problem(field, "must be " + ", ".join(f'"{choice}"' for choice in choices), value)
+        for field, value, choices in [
+            ("preemption", preemption, get_args(Preemption)),
+            ("opening", opening, get_args(Opening)),
+            ("empty_slots", empty_slots, get_args(EmptySlots)),
+        ]
+        if value not in choices
+    ]
+
+
+def _route(route: Route | Sequence[Sequence[int]], n: int, K: int, problems: list[Problem]) -> Route | tuple[tuple[int, ...], ...]:
+    if isinstance(route, str):
+        if route not in get_args(Route):
+            problems.append(Problem("route", "must be " + ", ".join(f'"{choice}"' for choice in get_args(Route)) + " or orders", route))
+        return route
+    orders = tuple(tuple(int(i) for i in order) for order in route)
+    if len(orders) != n or any(sorted(order) != list(range(K)) for order in orders):
+        problems.append(Problem("route", f"needs {n} orders of the types 0…{K - 1}, one per candidate", route))
+    return orders

@@ -1,0 +1,18 @@
+"""The modulating process of an `MSR`: states, schedules, and what triggers each move."""
+
+from rota.process.build import build_process, check_policy, rates_from_weights, working_generator
+from rota.process.export import to_dot, to_json, to_networkx
+from rota.process.process import SETUP, TIMER, ModulatingProcess
+
+__all__ = [
+    "SETUP",
+    "TIMER",
+    "ModulatingProcess",
+    "build_process",
+    "check_policy",
+    "rates_from_weights",
+    "to_dot",
+    "to_json",
+    "to_networkx",
+    "working_generator",
+]

@@ -1,0 +1,303 @@
+"""The system load: the paper's numbers, linear programming over all schedules, the optimality conditions, and laws."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import rota
+from systems import EXAMPLES, decimal, paper_example, small_systems, vm_example
+
+GAP = 1e-9
+
+
+def load_over_all_schedules(system: rota.System) -> float:
+    """min Σ w s.t. Σ w_s W_s ≥ λ⊘μ over every schedule there is, by scipy."""
+    schedules = rota.list_schedules(system)
+    answer = linprog(
+        np.ones(len(schedules)),
+        A_ub=-schedules.T,
+        b_ub=-system.offered_work,
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    assert answer.status == 0
+    return answer.fun
+
+
+# ------------------------------------------------------------------------------------------------------------ the paper
+
+
+def test_paper_example():
+    """NOTES: the example system at λ = (.5, 2, 1) has load 1, by (0,0,2) and (1,4,0) half of the time each."""
+    best = rota.system_load(paper_example())
+    assert best.load == pytest.approx(1, abs=1e-9)
+    assert best.gap <= 1e-7
+    assert best.candidates.tolist() == [[0, 0, 2], [1, 4, 0]]
+    assert best.weights == pytest.approx([0.5, 0.5], abs=1e-9)
+    assert best.type_load == pytest.approx([1, 1, 1], abs=1e-9)
+
+
+def test_vm_example():
+    """NOTES: the VM example (Appendix "An Example on the Initialization Step of MSR") has load 0.655."""
+    best = rota.system_load(vm_example())
+    assert best.load == pytest.approx(0.655, abs=1e-7)
+    assert best.gap <= 1e-7
+
+
+def test_the_candidates_of_the_paper_attain_the_load_of_the_vm_example():
+    """The W and π that the paper prints (eight digits) attain 0.655 too."""
+    system = vm_example()
+    candidates = [[0, 7, 4, 10], [0, 5, 9, 5], [0, 10, 0, 0], [10, 9, 0, 0]]
+    weights = np.array([0.07633588, 0.30534351, 0.00763359, 0.61068702])
+    assert rota.fits(system, candidates).all()
+    assert (system.offered_work / (weights @ candidates)).max() == pytest.approx(0.655, abs=1e-7)
+
+
+def test_borg_types():
+    """NOTES: the ten Borg types have load 0.907664891."""
+    best = rota.system_load(rota.read_system(EXAMPLES / "borg.toml"))
+    assert best.load == pytest.approx(0.907664891, abs=1e-7)
+    assert best.gap <= 1e-7
+    assert best.lower_bound <= best.load
+    assert rota.fits(best.system, best.candidates).all()
+
+
+# ------------------------------------------------------------------------------------------------------------ optimality
+
+
+@given(small_systems())
+def test_load_is_that_of_all_schedules(system):
+    """Column generation gives the value of the linear program over all enumerated schedules."""
+    assert rota.system_load(system, gap=GAP).load == pytest.approx(load_over_all_schedules(system), rel=2 * GAP)
+
+
+@given(small_systems())
+def test_candidates_attain_the_load(system):
+    """At most K maximal candidates fit in exact arithmetic, and with their weights serve every type at the load."""
+    best = rota.system_load(system, gap=GAP)
+    for candidate in best.candidates:
+        for r, capacity in enumerate(system.capacity):
+            assert sum(int(n) * decimal(d) for n, d in zip(candidate, system.demand[:, r], strict=True)) <= decimal(capacity)
+    assert rota.is_maximal(system, best.candidates).all()
+    assert len(best.candidates) <= len(system.names)
+    assert len(np.unique(best.candidates, axis=0)) == len(best.candidates)
+
+    assert (best.weights >= 0).all()
+    assert best.weights.sum() == pytest.approx(1, rel=1e-14)
+    served = best.weights @ best.candidates
+    assert (served >= system.offered_work / best.load * (1 - 1e-14)).all()
+    arrives = system.offered_work > 0
+    assert best.type_load[arrives] == pytest.approx((system.offered_work[arrives] / served[arrives]), rel=1e-14)
+    assert best.load == best.type_load.max()
+    assert best.utilization == pytest.approx(served @ system.demand / system.capacity, rel=1e-12)
+    assert (best.utilization <= 1 + 1e-12).all()
+
+
+@given(small_systems())
+def test_prices_prove_the_load(system):
+    """Dual feasibility over all schedules, strong duality, and complementary slackness."""
+    best = rota.system_load(system, gap=GAP)
+    work, price = system.offered_work, best.type_price
+    assert (price >= 0).all()
+    assert (rota.list_schedules(system) @ price <= 1 + 1e-9).all()
+    assert price @ work == pytest.approx(best.lower_bound, rel=1e-12)
+    assert best.lower_bound <= best.load
+    assert best.gap == best.load / best.lower_bound - 1
+    assert best.gap <= GAP
+
+    # A candidate in use has price 1; a type that is served more than it must be has price 0.
+    assert best.weights @ (1 - best.candidates @ price) == pytest.approx(0, abs=2 * GAP)
+    assert price @ (best.weights @ best.candidates - work / best.load) == pytest.approx(0, abs=2 * GAP)
+
+
+@given(small_systems())
+def test_shares_and_the_fluid_bound(system):
+    """Shares sum to 1, no schedule is worth more than all resources at their prices, and divisible jobs would load no more."""
+    best = rota.system_load(system, gap=GAP)
+    assert best.type_share.sum() == pytest.approx(1, rel=1e-12)
+    assert best.resource_share.sum() == pytest.approx(1, rel=1e-12)
+    assert (best.resource_price >= 0).all()
+    assert best.resource_price @ system.capacity >= (rota.list_schedules(system) @ best.type_price).max() * (1 - 1e-12)
+    assert best.fluid_load == pytest.approx((system.offered_work @ system.demand / system.capacity).max(), rel=1e-12)
+    assert best.fluid_load <= best.load * (1 + 1e-12)
+
+
+# ------------------------------------------------------------------------------------------------------------ laws
+
+
+@given(small_systems(), st.randoms(use_true_random=False))
+def test_permuting_types(system, random):
+    """The order of the types changes neither the load nor, for a type that limits it, the type's load."""
+    order = list(range(len(system.names)))
+    random.shuffle(order)
+    permuted = rota.System(system.capacity, system.demand[order], system.arrival_rate[order], system.service_rate[order])
+    one, other = rota.system_load(system, gap=GAP), rota.system_load(permuted, gap=GAP)
+    assert other.load == pytest.approx(one.load, rel=2 * GAP)
+    limits = one.type_price[order] * system.offered_work[order] > 1e-3 * one.load  # by slackness its load is the system's
+    assert other.type_load[limits] == pytest.approx(one.type_load[order][limits], rel=1e-5)
+
+
+@given(small_systems(), st.floats(0.01, 100))
+def test_scaling_arrivals_scales_the_load(system, c):
+    """c times the arrivals make c times the load."""
+    assert rota.system_load(system.scaled(factor=c), gap=GAP).load == pytest.approx(c * rota.system_load(system, gap=GAP).load, rel=2 * GAP)
+
+
+@given(small_systems())
+def test_only_the_ratio_of_rates_counts(system):
+    """Arrivals and services twice as fast: the same load."""
+    faster = rota.System(system.capacity, system.demand, 2 * system.arrival_rate, 2 * system.service_rate)
+    assert rota.system_load(faster, gap=GAP).load == pytest.approx(rota.system_load(system, gap=GAP).load, rel=2 * GAP)
+
+
+@given(small_systems())
+def test_units_of_resources_do_not_matter(system):
+    """Twice the capacity for twice the demand changes nothing at all."""
+    doubled = rota.System(2 * system.capacity, 2 * system.demand, system.arrival_rate, system.service_rate)
+    one, other = rota.system_load(system), rota.system_load(doubled)
+    assert other.load == one.load
+    assert np.array_equal(other.candidates, one.candidates)
+    assert np.array_equal(other.weights, one.weights)
+
+
+@given(small_systems(), small_systems())
+def test_more_arrivals_never_lower_the_load(system, other):
+    """The load grows with the arrivals of every type."""
+    assume(len(other.names) >= len(system.names))
+    more = rota.System(system.capacity, system.demand, system.arrival_rate + other.arrival_rate[: len(system.names)], system.service_rate)
+    assert rota.system_load(more, gap=GAP).load >= rota.system_load(system, gap=GAP).load * (1 - 2 * GAP)
+
+
+def test_a_type_that_does_not_arrive_changes_nothing():
+    """A type of arrival rate 0 has load and price 0; the others have the load they have without it."""
+    system = paper_example()
+    more = rota.System(system.capacity, [*system.demand, [1, 0, 0]], [*system.arrival_rate, 0], [1, 1, 1, 1])
+    best = rota.system_load(more)
+    assert best.load == pytest.approx(1, abs=1e-9)
+    assert (best.type_load[3], best.type_price[3]) == (0, 0)
+    assert best.candidates.tolist() == [[0, 0, 2, 0], [1, 4, 0, 1]]  # maximal: the one free core takes it
+
+
+def test_no_arrivals_at_all():
+    """Without arrivals the load is 0, nothing needs to run, and that is proved."""
+    best = rota.system_load(paper_example(0))
+    assert (best.load, best.lower_bound, best.gap, best.fluid_load) == (0, 0, 0, 0)
+    assert best.candidates.shape == (0, 3)
+    assert best.weights.shape == (0,)
+    assert best.type_share.tolist() == [0, 0, 0]
+    assert best.explain() == "No jobs arrive: the load is 0."
+
+
+def test_one_type_is_arithmetic():
+    """Seven jobs of one type fit: the load of work x is x/7."""
+    best = rota.system_load(rota.System([15], [[2]], [3], [0.5]))
+    assert best.load == pytest.approx(6 / 7, rel=1e-15)
+    assert best.candidates.tolist() == [[7]]
+
+
+def test_types_of_very_different_rates():
+    """A type that hardly arrives is served too: rates 10^6 apart leave the load exact."""
+    best = rota.system_load(rota.System([3], [[1], [2]], [1, 1e-6], [1, 1]), gap=GAP)
+    assert best.load == pytest.approx((1 + 2e-6) / 3, rel=GAP)
+    assert (best.weights @ best.candidates >= best.system.offered_work / best.load * (1 - 1e-14)).all()
+
+
+# ------------------------------------------------------------------------------------------------------------ stopping
+
+
+def test_no_time_leaves_an_honest_gap():
+    """With no time at all the answer is worse, and its gap covers the truth."""
+    system = rota.read_system(EXAMPLES / "borg.toml")
+    hasty, best = rota.system_load(system, time_limit_s=0), rota.system_load(system)
+    assert hasty.gap > 0.01
+    assert hasty.lower_bound <= best.load <= hasty.load
+    assert hasty.load == pytest.approx(hasty.lower_bound * (1 + hasty.gap), rel=1e-12)
+    assert rota.fits(system, hasty.candidates).all()
+
+
+def test_a_wide_gap_stops_early():
+    """A requested gap is kept, with fewer iterations than a narrow one."""
+    system = rota.read_system(EXAMPLES / "borg.toml")
+    rough, fine = rota.system_load(system, gap=0.02), rota.system_load(system)
+    assert rough.gap <= 0.02
+    assert rough.iterations < fine.iterations
+    assert rough.lower_bound <= fine.load <= rough.load * (1 + 1e-12)
+
+
+def test_progress_narrows():
+    """Progress is told at every iteration: the load falls, the bound rises, and the last one is the answer."""
+    told = []
+    best = rota.system_load(rota.read_system(EXAMPLES / "borg.toml"), progress=told.append)
+    assert len(told) == best.iterations
+    assert all(a.load >= b.load and a.lower_bound <= b.lower_bound for a, b in pairwise(told))
+    assert told[-1].load == pytest.approx(best.load, rel=1e-12)
+    assert told[-1].columns == best.columns
+
+
+def test_an_interrupt_keeps_what_was_found():
+    """Ctrl-C during the search returns the answer so far with its gap."""
+    calls = []
+
+    def interrupt_the_third(progress):
+        calls.append(progress)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    best = rota.system_load(rota.read_system(EXAMPLES / "borg.toml"), progress=interrupt_the_third)
+    assert best.iterations == 3
+    assert best.gap > 1e-7
+    assert best.lower_bound <= 0.9076649122559 <= best.load
+
+
+@pytest.mark.parametrize("gap", [-1, float("nan"), float("inf")])
+def test_gap_must_be_a_number(gap):
+    """A gap that cannot be met is refused."""
+    with pytest.raises(rota.BadSpec, match="gap: must be finite"):
+        rota.system_load(paper_example(), gap=gap)
+
+
+def test_the_same_call_gives_the_same_answer():
+    """Nothing random is left: two calls agree in every bit."""
+    one, other = rota.system_load(vm_example()), rota.system_load(vm_example())
+    assert one.load == other.load
+    assert np.array_equal(one.candidates, other.candidates)
+    assert np.array_equal(one.weights, other.weights)
+
+
+def test_answers_are_read_only():
+    """The arrays of an answer cannot be changed."""
+    best = rota.system_load(paper_example())
+    for array in (best.candidates, best.weights, best.type_load, best.type_price, best.resource_price, best.utilization):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+# ------------------------------------------------------------------------------------------------------------ in words
+
+
+@pytest.mark.parametrize(
+    ("load", "words"),
+    [
+        (0.5, "The load is 0.5: arrivals can grow by a factor of up to 2."),
+        (1.0, "The load is 1: any fewer arrivals can be served, these cannot."),
+        (1.25, "The load is 1.25: no policy can serve that. Scale arrivals by less than 0.8."),
+    ],
+)
+def test_explanation(load, words):
+    """The answer in words says what the load means, what limits it, and what packing costs."""
+    best = rota.system_load(paper_example(load))
+    text = best.explain()
+    assert text.startswith(words)
+    assert best.bottleneck == ("resource1", "type3")
+    assert "The bottleneck is 'resource1': the best rota has 97.5% of it in use" in text
+    assert "Type 'type3' causes most of the load: 50%." in text
+    assert "Packing whole jobs costs 2.5% of the capacity" in text
+
+
+def test_explanation_without_loss():
+    """Where jobs fill the bottleneck completely, nothing is lost to packing."""
+    assert "No capacity is lost to packing." in rota.system_load(vm_example()).explain()

@@ -1,0 +1,46 @@
+"""The package: light to import, every public name there."""
+
+import importlib.metadata
+import subprocess
+import sys
+
+import pytest
+
+import rota
+
+HEAVY = {"numba", "polars", "altair", "highspy", "scipy"}
+
+
+@pytest.mark.parametrize("module", ["rota", "rota.cli", "rota.model"])
+def test_import_is_light(module):
+    """Importing the package, the command line or the model loads none of the heavy libraries."""
+    program = f"import sys, {module}; print(*sorted({HEAVY!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("name", rota.__all__)
+def test_every_public_name_resolves(name):
+    """Each name of `rota.__all__` is there, under its own name where it has one, and is shown by dir()."""
+    value = getattr(rota, name)
+    assert getattr(value, "__name__", name) == name
+    assert name in dir(rota)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    """A name that is not there is missing in the usual way."""
+    with pytest.raises(AttributeError, match="module 'rota' has no attribute 'nonsense'"):
+        _ = rota.nonsense
+
+
+def test_version():
+    """The installed package has the version that the code says."""
+    assert importlib.metadata.version("rota") == rota.__version__
+
+
+def test_errors_are_one_tree():
+    """Every error is a `RotaError` with an exit code; a bad description is also a ValueError."""
+    for error in (rota.BadSpec, rota.Infeasible, rota.NotConverged, rota.TooManySchedules, rota.Unstable):
+        assert issubclass(error, rota.RotaError)
+    assert issubclass(rota.BadSpec, ValueError)
+    assert (rota.BadSpec.exit_code, rota.Infeasible.exit_code) == (2, 1)
