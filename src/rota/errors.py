@@ -91,7 +91,7 @@ _RULES = {
     "model_attributes_type": "must be a table",
     "tuple_type": "must be a list",
     "too_short": "must have at least {min_length} entries",
-    "union_tag_invalid": "distribution must be one of {expected_tags}",
+    "union_tag_invalid": "{tag!r} is none of {expected_tags}",
     "union_tag_not_found": 'needs distribution = "…"',
 }
 

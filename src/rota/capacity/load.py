@@ -89,11 +89,13 @@ class Load:
         )
 
     def explain(self) -> str:
-        """The answer in words."""
+        """The answer in words, a sentence a line."""
         if self.load == 0:
             return "No jobs arrive: the load is 0."
         sentences = []
-        if self.load < 1 - 1e-9:
+        if self.gap > 1e-4:
+            sentences.append(f"The load is between {self.lower_bound:.4g} and {self.load:.4g}; more time would tell.")
+        elif self.load < 1 - 1e-9:
             sentences.append(f"The load is {self.load:.4g}: arrivals can grow by a factor of up to {1 / self.load:.4g}.")
         elif self.load <= 1 + 1e-9:
             sentences.append("The load is 1: any fewer arrivals can be served, these cannot.")
@@ -105,15 +107,20 @@ class Load:
             f"The bottleneck is {resource!r}: the best rota has {self.utilization[r]:.1%} of it in use, "
             f"and it makes {self.resource_share[r]:.0%} of the limit."
         )
-        sentences.append(f"Type {kind!r} causes most of the load: {self.type_share[i]:.0%}.")
+        sentences.append(f"Type {kind!r} causes more of the load than any other: {self.type_share[i]:.0%}.")
         loss = 1 - self.fluid_load / self.load
+        if self.gap > 1e-4:
+            return "\n".join(sentences)
         if loss < 1e-6:
             sentences.append("No capacity is lost to packing.")
         else:
             sentences.append(
                 f"Packing whole jobs costs {loss:.1%} of the capacity: could jobs be split, the load were {self.fluid_load:.4g}."
             )
-        return " ".join(sentences)
+        return "\n".join(sentences)
+
+    def __repr__(self) -> str:
+        return f"<Load {self.load:.9g}, gap {self.gap:.1e}, {len(self.weights)} candidates>"
 
 
 @dataclass(frozen=True)
@@ -140,6 +147,8 @@ def system_load(
     """
     if not (np.isfinite(gap) and gap >= 0):
         raise BadSpec([Problem("gap", "must be finite and not negative", gap)])
+    if time_limit_s is not None and not time_limit_s >= 0:
+        raise BadSpec([Problem("time_limit", "must not be negative", time_limit_s)])
     start = time.perf_counter()
     search = _Search(system)
     if not search.active.any():

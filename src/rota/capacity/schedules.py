@@ -31,6 +31,7 @@ __all__ = [
 
 
 BLOCK = 65_536
+_COUNTABLE = 1_000_000  # up to here counting is as quick as estimating
 
 
 class CountEstimate(NamedTuple):
@@ -102,15 +103,17 @@ def list_schedules(system: System, *, maximal: bool = False, limit: int = 1_000_
 
 
 def estimate_count(system: System, *, maximal: bool = False, probes: int = 20_000, seed: int = 0) -> CountEstimate:
-    """Estimates the number of schedules without enumerating them (Knuth 1975).
+    """Estimates the number of schedules without enumerating them (Knuth 1975); counts them where they are few.
 
     A probe walks from type to type, takes a count uniformly among those that fit, and multiplies the numbers of choices: on average that
     product is the number of leaves. For maximal schedules the last count is the largest one, and probes that end with room left count zero.
     """
     units = integer_units(system)
+    at_most = float(np.prod(largest_counts(system).astype(np.float64) + 1))
+    if at_most <= _COUNTABLE:
+        return CountEstimate(float(sum(map(len, iterate_schedules(system, maximal=maximal)))), 0.0, at_most)
     order = np.argsort(largest_counts(system), kind="stable")  # few choices first: less variance
     products = _probe(units.demand[order], units.capacity, maximal, np.random.default_rng(seed).random((probes, len(order))))
-    at_most = float(np.prod(largest_counts(system).astype(np.float64) + 1))
     return CountEstimate(float(products.mean()), float(products.std() / np.sqrt(probes)), at_most)
 
 

@@ -43,6 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone, as in `rota schedules … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a full disk, say
+        print(f"rota: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("rota: interrupted", file=sys.stderr)
         return 130

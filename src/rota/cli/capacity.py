@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 def capacity(
     file: Path,
+    /,
     *,
     gap: float = 1e-7,
     time_limit: Annotated[float | None, Parameter(help="Seconds after which to stop with the gap proved by then.")] = None,

@@ -13,6 +13,7 @@ from rota.cli.output import jobs_together, print_json, print_table
 
 def schedules(
     file: Path,
+    /,
     *,
     maximal: Annotated[bool, Parameter(negative="")] = False,
     count: Annotated[bool, Parameter(negative="")] = False,
@@ -40,6 +41,8 @@ def schedules(
         estimate = rota.estimate_count(system, maximal=maximal)
         if json:
             print_json({"maximal": maximal, **estimate._asdict()})
+        elif estimate.standard_error == 0:
+            print(f"{estimate.schedules:.0f} {kind}")
         else:
             print(f"about {estimate.schedules:.4g} {kind} (standard error {estimate.standard_error:.1g}, at most {estimate.at_most:.4g})")
         return

@@ -9,7 +9,7 @@ D (K, R)  demand          what a job of type i holds while it runs
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -77,7 +77,7 @@ class System:
         if sizes is not None and service_rate is None:
             distributions = tuple(sizes)
             with np.errstate(divide="ignore", over="ignore"):  # reported below
-                mu = 1.0 / np.array([size.moment(1) for size in distributions])
+                mu: Array = 1.0 / np.array([size.moment(1) for size in distributions])
         elif service_rate is not None and sizes is None:
             mu = _array("service_rate", service_rate, 1, problems)
             bad = ~(np.isfinite(mu) & (mu > 0))
@@ -165,14 +165,22 @@ class System:
             if now == 0:
                 raise BadSpec([Problem("scaled", "a system without arrivals has load 0 at any scale")])
             factor = wanted / now
-        return self._with(arrival_rate=self.arrival_rate * factor)
+        return self.replace(arrival_rate=self.arrival_rate * factor)
 
     def with_preemption(self, model: Preemption, setup_time: float | None = None) -> System:
         """The same server and jobs under another preemption model."""
-        return self._with(preemption=model, setup_time=setup_time)
+        return self.replace(preemption=model, setup_time=setup_time)
 
-    def _with(self, **changes: object) -> System:
-        return replace(self, **{"service_rate": None, **changes})  # type: ignore[arg-type]
+    def replace(self, **changes: object) -> System:
+        """A copy with some fields changed, as in `system.replace(capacity=[24, 15, 50])`."""
+        fields = {field: getattr(self, field) for field in self.__dataclass_fields__ if field != "service_rate"}
+        if "service_rate" in changes and "sizes" not in changes:
+            del fields["sizes"]
+        return System(**{**fields, **changes})
+
+    def __repr__(self) -> str:
+        server = ", ".join(f"{amount:g} {name}" for amount, name in zip(self.capacity, self.resources, strict=True))
+        return f"<System: {server}; jobs {', '.join(self.names)}; preemption {self.preemption}>"
 
     def to_toml(self) -> str:
         """The spec of this system, as `rota.read_system` reads it."""

@@ -107,8 +107,8 @@ class MSR:
         ]:
             object.__setattr__(self, field, value)
 
-    def with_(self, **changes: object) -> MSR:
-        """A copy with some fields changed."""
+    def replace(self, **changes: object) -> MSR:
+        """A copy with some fields changed, as in `policy.replace(switching_rate=0.1)`."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         if "switching_rate" not in changes and "generator" in changes:
             fields.pop("switching_rate")
@@ -120,6 +120,10 @@ class MSR:
         if not isinstance(other, MSR):
             return NotImplemented
         return all(_same(getattr(self, name), getattr(other, name)) for name in self.__dataclass_fields__)
+
+    def __repr__(self) -> str:
+        rota = ", ".join(f"{weight:.1%} {row.tolist()}" for row, weight in zip(self.candidates, self.weights, strict=True))
+        return f"<MSR, preemption {self.preemption}, switching rate {self.switching_rate:.4g}: {rota}>"
 
     def __hash__(self) -> int:
         return hash((self.candidates.tobytes(), self.weights.tobytes(), self.preemption, self.switching_rate))
