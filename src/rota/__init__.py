@@ -40,6 +40,16 @@ _HOME = {
     "largest_counts": "rota.capacity",
     "list_schedules": "rota.capacity",
     "system_load": "rota.capacity",
+    "MSR": "rota.policy",
+    "read_policy": "rota.policy",
+    "save_policy": "rota.policy",
+    "ModulatingProcess": "rota.process",
+    "build_process": "rota.process",
+    "Analysis": "rota.analysis",
+    "analyze": "rota.analysis",
+    "design_policy": "rota.design",
+    "choose_switching_rate": "rota.design",
+    "break_even_setup_rate": "rota.design",
 }
 
 __all__ = ["__version__", *_HOME]
@@ -58,6 +68,8 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:  # the same names, for editors and type checkers
+    from rota.analysis import Analysis as Analysis
+    from rota.analysis import analyze as analyze
     from rota.capacity import Load as Load
     from rota.capacity import estimate_count as estimate_count
     from rota.capacity import fits as fits
@@ -66,6 +78,9 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers
     from rota.capacity import largest_counts as largest_counts
     from rota.capacity import list_schedules as list_schedules
     from rota.capacity import system_load as system_load
+    from rota.design import break_even_setup_rate as break_even_setup_rate
+    from rota.design import choose_switching_rate as choose_switching_rate
+    from rota.design import design_policy as design_policy
     from rota.errors import BadSpec as BadSpec
     from rota.errors import Infeasible as Infeasible
     from rota.errors import NotConverged as NotConverged
@@ -87,3 +102,8 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers
     from rota.model import System as System
     from rota.model import Weibull as Weibull
     from rota.model import read_system as read_system
+    from rota.policy import MSR as MSR
+    from rota.policy import read_policy as read_policy
+    from rota.policy import save_policy as save_policy
+    from rota.process import ModulatingProcess as ModulatingProcess
+    from rota.process import build_process as build_process

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from rota.errors import BadSpec, Problem, problems_of
 from rota.model import Preemption
@@ -26,9 +26,17 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+def _known_route(route: Any) -> Any:
+    listed = isinstance(route, list) and all(isinstance(order, list) and all(isinstance(name, str) for name in order) for order in route)
+    if not listed and route not in get_args(Route):
+        choices = ", ".join(f"'{choice}'" for choice in get_args(Route))
+        raise ValueError(f"must be {choices}, or one list of all types per candidate")
+    return route
+
+
 class _Candidate(_Strict):
     weight: Positive
-    jobs: dict[str, int]
+    jobs: dict[str, Annotated[int, Field(ge=0, strict=True)]]
 
 
 class _MSRFile(_Strict):
@@ -38,8 +46,8 @@ class _MSRFile(_Strict):
     preemption: Preemption
     switching_rate: Positive
     setup_rate: Positive | None = None
-    backfill: bool = False
-    route: Route | list[list[str]] = "type-order"
+    backfill: StrictBool = False
+    route: Annotated[Any, AfterValidator(_known_route)] = "type-order"
     opening: Opening = "late"
     empty_slots: EmptySlots = "virtual"
     candidates: list[_Candidate] = Field(min_length=1)
@@ -104,6 +112,7 @@ def policy_from_json(text: str, source: str | None = None) -> MSR:
     ]
     if problems:
         raise BadSpec(problems, source)
+    route: Any = spec.route if isinstance(spec.route, str) else [[names.index(name) for name in order] for order in spec.route]
     try:
         return MSR(
             candidates=[[candidate.jobs.get(name, 0) for name in names] for candidate in spec.candidates],
@@ -112,7 +121,7 @@ def policy_from_json(text: str, source: str | None = None) -> MSR:
             switching_rate=spec.switching_rate,
             setup_rate=spec.setup_rate,
             backfill=spec.backfill,
-            route=spec.route if isinstance(spec.route, str) else [[names.index(name) for name in order] for order in spec.route],
+            route=route,
             opening=spec.opening,
             empty_slots=spec.empty_slots,
             generator=spec.generator,

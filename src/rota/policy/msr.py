@@ -13,6 +13,7 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse.csgraph import connected_components
 
 from rota.arrays import Array, Int
 from rota.errors import BadSpec, Problem
@@ -75,21 +76,24 @@ class MSR:
         problems = _choice_problems(preemption, opening, empty_slots)
         orders = _route(route, n, K, problems)
         alpha = switching_rate
-        if G is not None:
+        if G is not None and n > 1:
             implied = float(-(pi @ np.diag(G)))
             alpha = implied if alpha is None else alpha
-        if n > 1 and (alpha is None or not (np.isfinite(alpha) and alpha > 0)):
+        if (n > 1 or alpha is not None) and not _is_positive(alpha):
             problems.append(Problem("switching_rate", "must be positive and finite", alpha))
         if (preemption == "setup") != (setup_rate is not None):
             problems.append(Problem("setup_rate", 'goes with preemption = "setup", and only with it', setup_rate))
-        elif setup_rate is not None and not (np.isfinite(setup_rate) and setup_rate > 0):
+        elif setup_rate is not None and not _is_positive(setup_rate):
             problems.append(Problem("setup_rate", "must be positive and finite", setup_rate))
         if names is not None and len(names) != K:
             problems.append(Problem("names", f"needs {K} names, as the candidates have {K} types", list(names)))
+        elif names is not None and len(set(names)) != K:
+            problems.append(Problem("names", "must differ from each other", list(names)))
         if problems:
             raise BadSpec(problems)
-        if G is not None and alpha is not None:
-            G = G * (alpha / implied)
+        if G is not None:
+            if alpha is not None and n > 1 and abs(alpha - implied) > 1e-14 * implied:  # what was scaled once stays as it is, bit by bit
+                G = G * (alpha / implied)
             G.flags.writeable = False
         W.flags.writeable = pi.flags.writeable = False
         for field, value in [
@@ -110,10 +114,8 @@ class MSR:
     def replace(self, **changes: object) -> MSR:
         """A copy with some fields changed, as in `policy.replace(switching_rate=0.1)`."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        if "switching_rate" not in changes and "generator" in changes:
-            fields.pop("switching_rate")
-        if "weights" not in changes and "generator" in changes:
-            fields.pop("weights")
+        if changes.get("generator") is not None:  # it brings its own
+            fields = {name: value for name, value in fields.items() if name not in ("switching_rate", "weights")}
         return MSR(**{**fields, **changes})
 
     def __eq__(self, other: object) -> bool:
@@ -129,6 +131,10 @@ class MSR:
         return hash((self.candidates.tobytes(), self.weights.tobytes(), self.preemption, self.switching_rate))
 
 
+def _is_positive(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and bool(np.isfinite(value) and value > 0)
+
+
 def _same(a: object, b: object) -> bool:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.array_equal(a, b)
@@ -142,9 +148,9 @@ def _candidates(candidates: ArrayLike) -> Int:
         raise BadSpec([Problem("candidates", "must be a table of counts, one row per candidate", candidates)]) from None
     if given.ndim != 2 or given.size == 0:
         raise BadSpec([Problem("candidates", "must be a table of counts, one row per candidate", given.shape)])
-    W = given.astype(np.int64)
-    if not np.isfinite(given).all() or (given != W).any() or (W < 0).any():
+    if not ((given >= 0) & (given < 2**53) & (given == np.floor(given))).all():  # says no to NaN too
         raise BadSpec([Problem("candidates", "must be whole numbers, not negative", given.tolist())])
+    W = given.astype(np.int64)
     if len(np.unique(W, axis=0)) != len(W):
         raise BadSpec([Problem("candidates", "has the same schedule twice: add their weights instead")])
     return W
@@ -157,31 +163,43 @@ def _weights(weights: ArrayLike | None, n: int, generator: Array | None) -> Arra
         if n > 1:
             raise BadSpec([Problem("weights", "is missing: one number per candidate")])
         return np.ones(1)
-    pi: Array = np.array(weights, dtype=np.float64)
+    try:
+        pi: Array = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BadSpec([Problem("weights", f"needs {n} numbers, one per candidate", weights)]) from None
     if pi.shape != (n,):
         raise BadSpec([Problem("weights", f"needs {n} numbers, one per candidate", pi.shape)])
     if not (np.isfinite(pi).all() and (pi > 0).all()):
         raise BadSpec([Problem("weights", "must be positive: leave out a candidate that never runs", pi.tolist())])
     if abs(pi.sum() - 1) > 1e-6:
         raise BadSpec([Problem("weights", "must sum to 1", float(pi.sum()))])
-    pi = pi / pi.sum()
+    if abs(pi.sum() - 1) > 1e-15 * n:  # what was normalised once stays as it is, bit by bit
+        pi = pi / pi.sum()
     if generator is not None and np.abs(pi @ generator).max() > 1e-8 * np.abs(generator).max():
         raise BadSpec([Problem("weights", "are not the stationary law of the generator: give one of the two only")])
     return pi
 
 
 def _generator(generator: ArrayLike, n: int) -> Array:
-    G = np.array(generator, dtype=np.float64)
+    square = f"must be {n} × {n}, as there are {n} candidates"
+    try:
+        G = np.array(generator, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BadSpec([Problem("generator", square, generator)]) from None
     if G.shape != (n, n):
-        raise BadSpec([Problem("generator", f"must be {n} × {n}, as there are {n} candidates", G.shape)])
-    off = G - np.diag(np.diag(G))
+        raise BadSpec([Problem("generator", square, G.shape)])
+    off = np.where(np.eye(n), 0.0, G)
     if not np.isfinite(G).all() or (off < 0).any():
         raise BadSpec([Problem("generator", "must be finite with no negative rate between two states")])
     G = off - np.diag(off.sum(axis=1))
-    reach = np.linalg.matrix_power(np.eye(n) + (off > 0), max(n - 1, 1)) > 0
-    if not reach.all():
+    if not is_strongly_connected(off):
         raise BadSpec([Problem("generator", "is not irreducible: every candidate must be reached from every other")])
     return G
+
+
+def is_strongly_connected(rates: Array) -> bool:
+    """Whether every state is reached from every other along positive rates."""
+    return bool(connected_components(rates > 0, directed=True, connection="strong")[0] == 1)
 
 
 def stationary_law(generator: Array) -> Array:
@@ -217,7 +235,10 @@ def _route(route: Route | Sequence[Sequence[int]], n: int, K: int, problems: lis
         if route not in get_args(Route):
             problems.append(Problem("route", "must be " + ", ".join(f'"{choice}"' for choice in get_args(Route)) + " or orders", route))
         return route
-    orders = tuple(tuple(int(i) for i in order) for order in route)
+    try:
+        orders = tuple(tuple(int(i) for i in order) for order in route)
+    except (TypeError, ValueError):
+        orders = ()
     if len(orders) != n or any(sorted(order) != list(range(K)) for order in orders):
         problems.append(Problem("route", f"needs {n} orders of the types 0…{K - 1}, one per candidate", route))
     return orders

@@ -18,7 +18,7 @@ from rota.arrays import Array, Int
 from rota.capacity import Units, fits, integer_units
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import System
-from rota.policy import MSR, stationary_law
+from rota.policy import MSR, is_strongly_connected, stationary_law
 from rota.process.process import SETUP, TIMER, ModulatingProcess
 
 __all__ = ["build_process", "rates_from_weights", "working_generator"]
@@ -81,8 +81,7 @@ def rates_from_weights(weights: Sequence[float] | Array, edges: Sequence[tuple[i
         if not (0 <= a < n and 0 <= b < n and a != b):
             raise BadSpec([Problem("edges", f"must join two different states 0…{n - 1}", (a, b))])
         unit[a, b] = 1.0
-    reach = np.linalg.matrix_power(np.eye(n) + unit, max(n - 1, 1)) > 0
-    if not reach.all():
+    if not is_strongly_connected(unit):
         raise Infeasible("the graph is not strongly connected: no rates on it give every state a positive weight")
     unit -= np.diag(unit.sum(axis=1))
     G = (stationary_law(unit) / pi)[:, None] * unit

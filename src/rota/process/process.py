@@ -11,7 +11,7 @@ The chain never looks at the queues (Definition MSR): a slot without a job rings
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -114,6 +114,10 @@ class ModulatingProcess:
     def working_fraction(self) -> float:
         """The part of time that is spent in working states."""
         return float(self.stationary[self.working].sum())
+
+    def with_timers(self, factor: float) -> ModulatingProcess:
+        """The same process with every timer running `factor` times as fast."""
+        return replace(self, rate=np.where(self.trigger == TIMER, factor, 1.0) * self.rate)
 
     def state_name(self, s: int) -> str:
         """`w` (working) or `t` (switching) with the schedule, as in the paper's figures; held jobs in setup are added."""

@@ -1,0 +1,131 @@
+"""`rota analyze`: the response times of a policy on a system."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+import rota
+from rota.cli.output import jobs_together, print_json, print_table, remark
+
+
+def analyze(
+    file: Path,
+    policy: Path,
+    /,
+    *,
+    exponential: Annotated[bool, Parameter(negative="")] = False,
+    exact: bool = True,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """The response times of a policy, per type and in total: bounds, prediction and exact values.
+
+    Parameters
+    ----------
+    file
+        The system, a TOML file (see: rota schema).
+    policy
+        The policy, a JSON file (from: rota design -o).
+    exponential
+        Take every size as exponential with its mean. Needed where a size is neither exponential nor phase-type.
+    exact
+        Compute exact values. They take some time for a process with thousands of states.
+    json
+        Print one JSON object instead of tables.
+    """
+    system = rota.read_system(file)
+    answer = rota.analyze(system, rota.read_policy(policy), sizes="exponential" if exponential else "as given")
+    if exact and answer.stable and len(answer.process) > 400:
+        remark(f"the process has {len(answer.process)} states: exact values will take a while (--no-exact leaves them out)")
+    if json:
+        print_json(as_fields(answer, exact=exact))
+    else:
+        print_analysis(answer, exact=exact)
+    answer.require_stable()
+
+
+def as_fields(answer: rota.Analysis, *, exact: bool) -> dict[str, Any]:
+    """The fields of an `Analysis` under their Python names; infinite and undefined values become null."""
+    from rota.policy import policy_to_json
+
+    fields: dict[str, Any] = {
+        "policy": jsonlib.loads(policy_to_json(answer.policy)) if answer.policy is not None else None,
+        "names": answer.system.names,
+        "states": len(answer.process),
+        "working_fraction": answer.process.working_fraction,
+        "load": answer.load.tolist(),
+        "stable": answer.stable,
+        "largest_scaling": answer.largest_scaling,
+    }
+    if answer.stable and _all_exponential(answer):
+        fields |= {
+            "lower": answer.lower.tolist(),
+            "upper": answer.upper.tolist(),
+            "prediction": answer.prediction.tolist(),
+            "heavy_traffic_constant": answer.heavy_traffic_constant.tolist(),
+        }
+    if answer.stable and exact:
+        fields |= {
+            "exact": answer.exact.tolist(),
+            "variance": answer.variance.tolist(),
+            "decay_rate": [answer.queue_length(i).decay_rate for i in range(len(answer.system.names))],
+            "response_time": answer.response_time.tolist(),
+            "mean_response_time": answer.mean_response_time,
+            "accuracy": answer.accuracy,
+        }
+    return {name: _finite(value) for name, value in fields.items()}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _all_exponential(answer: rota.Analysis) -> bool:
+    return answer.sizes == "exponential" or all(isinstance(size, rota.Exponential) for size in answer.system.sizes)
+
+
+def print_analysis(answer: rota.Analysis, *, exact: bool) -> None:
+    """The tables of `rota analyze` and `rota design`."""
+    system, policy, process = answer.system, answer.policy, answer.process
+    if policy is not None:
+        switching = f", switching rate {policy.switching_rate:.6g}" if len(policy.weights) > 1 else ""
+        setups = f", setup rate {policy.setup_rate:.6g}" if policy.setup_rate is not None else ""
+        print(
+            f"Preemption {policy.preemption}{switching}{setups}: {len(process)} states, {process.working_fraction:.1%} of the time working"
+        )
+        print_table(
+            "Rota",
+            ["working time", "jobs together"],
+            [(f"{weight:.2%}", jobs_together(row, system.names)) for row, weight in zip(policy.candidates, policy.weights, strict=True)],
+            left=(1,),
+        )
+    if not answer.stable:
+        return
+    columns: list[tuple[str, list[str]]] = [("load", [f"{load:.4f}" for load in answer.load])]
+    if _all_exponential(answer):
+        columns += [
+            ("E[Q] at least", [f"{x:.5g}" for x in answer.lower]),
+            ("at most", [f"{x:.5g}" for x in answer.upper]),
+            ("predicted", [f"{x:.5g}" for x in answer.prediction]),
+        ]
+    if exact:
+        columns += [
+            ("exact", [f"{x:.6g}" for x in answer.exact]),
+            ("E[T]", [f"{x:.6g}" for x in answer.response_time]),
+        ]
+    rows = [(name, *(column[i] for _, column in columns)) for i, name in enumerate(system.names)]
+    print_table("Jobs in the system", ["", *(head for head, _ in columns)], rows)
+    if exact:
+        print(f"\nMean response time {answer.mean_response_time:.6g} (relative error about {max(answer.accuracy, 1e-15):.0e}).")
+    elif _all_exponential(answer):
+        low, guess, high = (answer.little(x) for x in (answer.lower, answer.prediction, answer.upper))
+        print(f"\nMean response time between {low:.5g} and {high:.5g}, predicted {guess:.5g}.")
+    print(f"Arrivals can grow by a factor of up to {answer.largest_scaling:.4g} under this policy.")

@@ -1,0 +1,18 @@
+"""Chooses an `MSR`: candidates from `capacity`, weights, switching routes and switching rate tuned by `analysis`."""
+
+from rota.design.design import Objective, balanced_policy, break_even_setup_rate, design_policy
+from rota.design.switching import SwitchingRate, Yardstick, choose_switching_rate, fast_switching_limit
+from rota.design.tune import TuneProgress, tune_response_time
+
+__all__ = [
+    "Objective",
+    "SwitchingRate",
+    "TuneProgress",
+    "Yardstick",
+    "balanced_policy",
+    "break_even_setup_rate",
+    "choose_switching_rate",
+    "design_policy",
+    "fast_switching_limit",
+    "tune_response_time",
+]

@@ -1,0 +1,156 @@
+"""How fast to switch: the choice of α (Sections "Choosing a pMSR Policy" to "Choosing an sMSR Policy").
+
+pMSR   faster is better; as α → ∞ type i sees the mean rate μ_i E[min(q, u_i)] at q jobs, a birth–death queue. The rule: the smallest α
+whose        E[T] is within `loss` of that limit.
+nMSR, sMSR   too slow makes queues grow while the other types are served, too fast wastes time on switching: α* minimises E[T], exactly or
+by        the prediction or a bound. With the bounds, E[T](chosen α) / min_α E[T] ≤ upper bound at the choice / min_α lower bound:
+`guarantee`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from rota.analysis import Analysis, analyze_process
+from rota.arrays import Array
+from rota.errors import Infeasible, Unstable
+from rota.model import System
+from rota.policy import MSR
+from rota.process import ModulatingProcess, build_process
+
+__all__ = ["SwitchingRate", "Yardstick", "choose_switching_rate", "fast_switching_limit", "measure"]
+
+Yardstick = Literal["exact", "prediction", "upper", "lower"]
+
+_GRID = 33
+_EXACT_STATES = 400  # up to so many states the exact value is the default yardstick
+
+
+@dataclass(frozen=True)
+class SwitchingRate:
+    """A choice of α: the policy with it, the E[T] it was chosen by, and how far it can be from the best α at most (relative).
+
+    `limit`: for preemption "full", E[T] as α → ∞.
+    """
+
+    policy: MSR
+    rate: float
+    mean_response_time: float
+    by: Yardstick
+    guarantee: float
+    limit: float | None = None
+
+
+def measure(analysis: Analysis, by: Yardstick) -> float:
+    """E[T] by this yardstick; infinite if unstable."""
+    if not analysis.stable:
+        return np.inf
+    return analysis.little(getattr(analysis, by))
+
+
+def choose_switching_rate(system: System, policy: MSR, *, by: Yardstick | None = None, loss: float = 0.01) -> SwitchingRate:
+    """The policy with the best switching rate; sizes are taken as exponential. `policy.switching_rate` is ignored."""
+    at = _Rates(system, policy)
+    if by is None:
+        by = "exact" if len(at.process) <= _EXACT_STATES else "prediction"
+    if len(policy.weights) == 1:
+        value = measure(at(1.0), by)
+        return SwitchingRate(policy, policy.switching_rate, value, by, 0.0)
+    return _fast_enough(at, by, loss) if policy.preemption == "full" else _best(at, by)
+
+
+class _Rates:
+    """The analysis of one policy at any switching rate; only the timers of the process change."""
+
+    def __init__(self, system: System, policy: MSR) -> None:
+        self.system, self.policy = system, policy
+        self.process: ModulatingProcess = build_process(system, policy.replace(switching_rate=1.0))
+
+    def __call__(self, rate: float) -> Analysis:
+        return analyze_process(self.system, self.process.with_timers(rate), sizes="exponential")
+
+    def chosen(self, rate: float) -> MSR:
+        return self.policy.replace(switching_rate=rate)
+
+
+def _fast_enough(at: _Rates, by: Yardstick, loss: float) -> SwitchingRate:
+    at(1.0).require_stable()
+    limit = at(1.0).little(fast_switching_limit(at.system, at.policy))
+    # Queues feel the clock when it ticks as often as jobs end: start there and double.
+    rate = float(at.system.service_rate.max())
+    while at(rate).mean_response_time > (1 + loss) * limit:
+        rate *= 2
+        if rate > 1e12 * at.system.service_rate.max():
+            raise Infeasible(f"no switching rate comes within {loss:.3g} of the limit")
+    value = measure(at(rate), by)
+    return SwitchingRate(at.chosen(rate), rate, value, by, at(rate).mean_response_time / limit - 1, limit)
+
+
+def _best(at: _Rates, by: Yardstick) -> SwitchingRate:
+    low, high = _range(at)
+    grid = np.geomspace(low, high, _GRID)
+    cheap: Yardstick = "prediction" if by == "exact" else by
+    rough = np.array([measure(at(rate), cheap) for rate in grid])
+    if not np.isfinite(rough).any():
+        raise Unstable(_too_slow(at))
+    k = int(np.argmin(rough))
+    around = float(np.log(grid[max(k - 2, 0)])), float(np.log(grid[min(k + 2, _GRID - 1)]))
+    rate, value = minimize_on_log_scale(lambda rate: measure(at(rate), by), *around)
+    _, best_lower = minimize_on_log_scale(lambda rate: measure(at(rate), "lower"), *around)
+    best_lower = min(best_lower, float(min(measure(at(rate), "lower") for rate in grid)))
+    guarantee = 1e-6 if by == "exact" else measure(at(rate), "upper") / best_lower - 1
+    return SwitchingRate(at.chosen(rate), rate, value, by, guarantee)
+
+
+def _range(at: _Rates) -> tuple[float, float]:
+    """From far too slow to the edge of stability, or to far too fast."""
+    high = float(at.process.with_timers(1.0).rate[at.process.trigger != -1].max()) * 10
+    if not at(high).stable:
+        low = high
+        while not at(low).stable:
+            low /= 4
+            if low < 1e-15 * high:
+                raise Unstable(_too_slow(at))
+        for _ in range(60):
+            middle = float(np.sqrt(low * high))
+            low, high = (middle, high) if at(middle).stable else (low, middle)
+        high = low
+    return high * 1e-6, high
+
+
+def _too_slow(at: _Rates) -> str:
+    analysis = at(1e-12)
+    i = int(np.argmax(analysis.load))
+    return f"load {analysis.load[i]:.4g} of type {at.system.names[i]!r} is not below 1 at any switching rate"
+
+
+def minimize_on_log_scale(value: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
+    """The minimum of a function of a positive number between e^low and e^high."""
+    found = minimize_scalar(lambda x: value(float(np.exp(x))), bounds=(low, high), method="bounded", options={"xatol": 1e-5})
+    return float(np.exp(found.x)), float(found.fun)
+
+
+def fast_switching_limit(system: System, policy: MSR) -> Array:
+    """E[Q_i] of a pMSR as α → ∞ (K,): a birth–death queue with death rate μ_i Σ_s π_s min(q, W_si) at q jobs."""
+    queues = np.zeros(len(system.names))
+    for i, (lam, mu) in enumerate(zip(system.arrival_rate, system.service_rate, strict=True)):
+        slots = policy.candidates[:, i]
+        beta = int(slots.max())
+        death = mu * np.minimum.outer(np.arange(1, beta + 1), slots) @ policy.weights
+        if lam == 0:
+            continue
+        if beta == 0 or lam >= death[-1]:
+            queues[i] = np.inf
+            continue
+        law = np.concatenate([[1.0], np.cumprod(lam / death)])  # levels 0…β, then geometric with ratio r
+        r = lam / death[-1]
+        numbers = np.arange(beta + 1)
+        total = law.sum() + law[-1] * r / (1 - r)
+        first = law @ numbers + law[-1] * (beta * r / (1 - r) + r / (1 - r) ** 2)
+        queues[i] = first / total
+    return queues

@@ -1,0 +1,261 @@
+"""Beyond balanced loads: a rota tuned on its exact mean response time.
+
+Balancing the loads (the paper's objective) is a heuristic: it looks at the bottleneck only. With E[T] at hand, everything that makes a
+rota can be tuned on it, starting from the balanced design and accepting improvements only:
+
+    weights and switching rate     together, by a simplex search on their logarithms
+    opening of slots               early instead of late (nMSR)
+    draining orders                one per move (nMSR), by exchanging two types
+    the order of the loop          by exchanging two candidates (nMSR, sMSR)
+    candidates                     one more maximal schedule, one fewer, or one schedule alone
+
+For preemption "full" the weights are tuned in the limit of fast switching, which has a closed form.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from rota.analysis import analyze
+from rota.arrays import Array, Int
+from rota.capacity import Load, list_schedules
+from rota.design.switching import Yardstick, fast_switching_limit, measure
+from rota.errors import TooManySchedules
+from rota.model import System
+from rota.policy import MSR
+from rota.process import build_process
+
+__all__ = ["TuneProgress", "tune_response_time"]
+
+_POOL = 40  # schedules to choose further candidates from
+_ENOUGH = 1e-3  # a change must gain this much, relative, to be kept
+_SIMPLER = 1e-4  # a candidate less may cost this much
+_LEAST = 2e-3  # the least weight of a candidate, and
+_FASTEST = 10.0  # the fastest clock, in rings of the busiest schedule: what lies beyond has no working states to speak of
+_EXACT_STATES = 250
+_NEVER = 1e100
+
+
+@dataclass(frozen=True)
+class TuneProgress:
+    """How far a tuning has come."""
+
+    mean_response_time: float
+    start: float
+    step: str
+    time_s: float
+
+
+def tune_response_time(
+    system: System,
+    start: MSR,
+    best_load: Load,
+    *,
+    by: Yardstick | None = None,
+    time_limit_s: float = 60.0,
+    progress: Callable[[TuneProgress], None] | None = None,
+) -> MSR:
+    """A policy of lower E[T] than `start`, or `start` itself. Stops at the time limit or on Ctrl-C with the best so far."""
+    search = _Search(system, best_load, by, time.perf_counter() + time_limit_s)
+    search.policy = start
+    first = search.value = search.score(start)
+    began = time.perf_counter()
+
+    def tell(step: str) -> None:
+        if progress is not None:
+            progress(TuneProgress(search.value, first, step, time.perf_counter() - began))
+
+    try:
+        search.try_and_polish(start, "weights")
+        tell("weights")
+        search.try_alone(start)
+        improved = True
+        while improved and not search.out_of_time():
+            improved = False
+            for step, proposal in search.proposals():
+                if search.out_of_time():
+                    break
+                if search.try_and_polish(proposal, step):
+                    improved = True
+                    tell(step)
+                    break
+    except KeyboardInterrupt:
+        pass
+    return search.policy
+
+
+class _Search:
+    """The best policy so far, and what could be changed about it."""
+
+    def __init__(self, system: System, best_load: Load, by: Yardstick | None, deadline: float) -> None:
+        self.system, self.by, self.deadline = system, by, deadline
+        self.pool = _pool(system, best_load)
+        self.policy: MSR
+        self.value = np.inf
+
+    def out_of_time(self) -> bool:
+        return time.perf_counter() > self.deadline
+
+    def score(self, policy: MSR) -> float:
+        """E[T] by the yardstick, infinite if unstable."""
+        if policy.preemption == "full":
+            return float(fast_switching_limit(self.system, policy).sum() / self.system.arrival_rate.sum())
+        by: Yardstick = self.by or ("exact" if len(build_process(self.system, policy)) <= _EXACT_STATES else "prediction")
+        return measure(analyze(self.system, policy, sizes="exponential"), by)
+
+    def try_alone(self, start: MSR) -> None:
+        """One schedule that serves every type, and no switching at all: often the best at low load."""
+        for row in self.pool:
+            alone = start.replace(candidates=row[None, :], weights=[1.0], route="type-order")
+            value = self.score(alone)
+            if value < self.value * (1 - _ENOUGH):
+                self.policy, self.value = alone, value
+
+    def try_and_polish(self, proposal: MSR, step: str) -> bool:
+        """Polishes a proposal; keeps it if it is better than the best so far."""
+        rough, value = self._rates(proposal)
+        if step != "weights" and value > 1.15 * self.value:  # polishing gains less than that
+            return False
+        polished, value = self._polish(rough, value)
+        allowed = 1 + _SIMPLER if len(proposal.weights) < len(self.policy.weights) else 1 - _ENOUGH
+        if value < self.value * allowed:
+            self.policy, self.value = polished, value
+            return True
+        return False
+
+    def _rates(self, policy: MSR) -> tuple[MSR, float]:
+        """The proposal at the best of a few switching rates around its own."""
+        if policy.preemption == "full" or len(policy.weights) == 1:
+            return policy, self.score(policy)
+        choices = [policy.replace(switching_rate=policy.switching_rate * factor) for factor in (0.5, 0.7, 1.0, 1.4, 2.0, 3.0)]
+        values = [self.score(choice) for choice in choices]
+        k = int(np.argmin(values))
+        return choices[k], values[k]
+
+    def _polish(self, policy: MSR, value: float) -> tuple[MSR, float]:
+        """Weights and switching rate by a simplex search on their logarithms."""
+        n = len(policy.weights)
+        clocked = policy.preemption != "full"
+        if n == 1 or not np.isfinite(value):
+            return policy, value
+
+        def build(x: Array) -> MSR:
+            weights = np.exp(np.append(x[: n - 1], 0.0) - max(x[: n - 1].max(), 0.0))
+            rate = float(np.exp(x[-1])) if clocked else policy.switching_rate
+            return policy.replace(weights=weights / weights.sum(), switching_rate=rate)
+
+        def loss(x: Array) -> float:
+            if self.out_of_time() or np.abs(x).max() > 40:
+                return _NEVER
+            tried = build(x)
+            if tried.weights.min() < _LEAST or (clocked and tried.switching_rate > fastest):
+                return _NEVER
+            return min(self.score(tried), _NEVER)
+
+        fastest = _FASTEST * float((policy.candidates @ self.system.service_rate).max())
+
+        x0 = np.log(policy.weights[:-1] / policy.weights[-1])
+        if clocked:
+            x0 = np.append(x0, np.log(policy.switching_rate))
+        options = {"xatol": 1e-4, "fatol": 1e-7 * value, "maxfev": 120 * len(x0), "initial_simplex": _simplex(x0)}
+        found = minimize(loss, x0, method="Nelder-Mead", options=options)
+        return (build(found.x), float(found.fun)) if found.fun < value else (policy, value)
+
+    def proposals(self) -> Iterator[tuple[str, MSR]]:
+        """Changes of the best policy, the cheap ones first."""
+        policy = self.policy
+        n, K = policy.candidates.shape
+        if n == 1 and policy.preemption != "full":  # a clock to start from, when there is something to switch to
+            policy = policy.replace(switching_rate=float(self.system.service_rate.min()))
+        if policy.preemption == "none":
+            if policy.opening == "late":
+                yield "opening slots early", policy.replace(opening="early")
+            if n > 1:
+                yield from self._orders(policy)
+        if policy.preemption != "full" and n > 3:
+            for a, b in combinations(range(n), 2):
+                order = np.arange(n)
+                order[[a, b]] = order[[b, a]]
+                yield (
+                    "order of the loop",
+                    policy.replace(
+                        candidates=policy.candidates[order], weights=policy.weights[order], route=_reordered(policy.route, order)
+                    ),
+                )
+        if n > 1:
+            for s in np.argsort(policy.weights):
+                keep = np.arange(n) != s
+                weights = policy.weights[keep] / policy.weights[keep].sum()
+                yield (
+                    "a candidate less",
+                    policy.replace(
+                        candidates=policy.candidates[keep], weights=weights, route=_reordered(policy.route, np.flatnonzero(keep))
+                    ),
+                )
+        if n < 2 * K + 1:
+            yield from self._additions(policy)
+
+    def _orders(self, policy: MSR) -> Iterator[tuple[str, MSR]]:
+        """Draining orders that differ in two neighbouring types of one move."""
+        n, K = policy.candidates.shape
+        route = policy.route if not isinstance(policy.route, str) else (tuple(range(K)),) * n
+        for s in range(n):
+            go = policy.candidates[s] > policy.candidates[(s + 1) % n]
+            drained = [i for i in route[s] if go[i]]
+            rest = [i for i in route[s] if not go[i]]
+            for k in range(len(drained) - 1):
+                order = drained.copy()
+                order[k], order[k + 1] = order[k + 1], order[k]
+                yield "draining orders", policy.replace(route=(*route[:s], (*order, *rest), *route[s + 1 :]))
+
+    def _additions(self, policy: MSR) -> Iterator[tuple[str, MSR]]:
+        """One more schedule of the pool, where in the loop it costs least to visit."""
+        present = {row.tobytes() for row in policy.candidates}
+        n, K = policy.candidates.shape
+        scored: list[tuple[float, int, MSR]] = []
+        for row in self.pool:
+            if row.tobytes() in present:
+                continue
+            detour = [
+                np.maximum(policy.candidates[s] - row, 0).sum() + np.maximum(row - policy.candidates[(s + 1) % n], 0).sum()
+                for s in range(n)
+            ]
+            at = int(np.argmin(detour)) + 1
+            route = policy.route
+            if not isinstance(route, str):
+                route = (*route[:at], tuple(range(K)), *route[at:])
+            proposal = policy.replace(
+                candidates=np.insert(policy.candidates, at, row, axis=0),
+                weights=np.insert(policy.weights * 0.9, at, 0.1),
+                route=route,
+            )
+            scored.append((self._rates(proposal)[1], len(scored), proposal))
+            if self.out_of_time():
+                return
+        for _, _, proposal in sorted(scored)[:6]:
+            yield "a candidate more", proposal
+
+
+def _simplex(x0: Array) -> Array:
+    """A start for the simplex search: steps of 10 % in every weight and rate."""
+    return np.vstack([x0, x0 + 0.1 * np.eye(len(x0))])
+
+
+def _reordered(route: object, order: Int | Array) -> object:
+    return route if isinstance(route, str) else tuple(route[int(s)] for s in order)  # type: ignore[index]
+
+
+def _pool(system: System, best_load: Load) -> Int:
+    """Maximal schedules that could be worth running: those of highest value at the prices of the load."""
+    try:
+        maximal = list_schedules(system, maximal=True, limit=20_000)
+    except TooManySchedules:
+        return best_load.candidates
+    worth = maximal @ best_load.type_price
+    return maximal[np.argsort(-worth, kind="stable")[:_POOL]]
