@@ -28,7 +28,12 @@ lint: $(READY) ## ruff, mypy --strict, and the layers of the architecture
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(READY) ## benchmarks against named peers, in one run
+.venv/bench: $(READY)
+	@echo "Installing the peers to compare with (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench]'
+	@touch $@
+
+bench: .venv/bench ## benchmarks against named peers, in one run
 	$(BIN)/python -m benchmarks
 
 docs: $(READY) ## the documentation as HTML, in docs/_build

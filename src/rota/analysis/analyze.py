@@ -13,6 +13,7 @@ from rota.analysis.phase_type import solve_phase_type
 from rota.analysis.qbd import solve_qbd
 from rota.analysis.queue import TypeQueue
 from rota.analysis.solution import QueueLength, empty_queue
+from rota.analysis.work import heavy_traffic_constant, work_bounds
 from rota.arrays import Array
 from rota.errors import BadSpec, Infeasible, Problem, Unstable
 from rota.model import Exponential, PhaseTypeFamily, System
@@ -84,18 +85,23 @@ class Analysis:
     # ------------------------------------------------------------------------------------------------ bounds
 
     @cached_property
-    def lower(self) -> Array:
-        """Lower bounds on E[Q_i] (Theorem msr-bound, right for every process)."""
-        return np.array([queue.bounds()[0] for queue in self._exponential_queues])
+    def _bounds(self) -> Array:
+        """Lower and upper bounds (K, 2)."""
+        return np.array([q.bounds() if (size := self._phases(q)) is None else work_bounds(q, size) for q in self.queues])
 
-    @cached_property
+    @property
+    def lower(self) -> Array:
+        """Lower bounds on E[Q_i]: Theorem msr-bound, right for every process; by the work in the system for phase-type sizes."""
+        return self._bounds[:, 0]
+
+    @property
     def upper(self) -> Array:
         """Upper bounds on E[Q_i]."""
-        return np.array([queue.bounds()[1] for queue in self._exponential_queues])
+        return self._bounds[:, 1]
 
     @cached_property
     def prediction(self) -> Array:
-        """The paper's approximation of E[Q_i]."""
+        """The paper's approximation of E[Q_i]; for exponential sizes only."""
         return np.array([queue.prediction() for queue in self._exponential_queues])
 
     @property
@@ -108,17 +114,34 @@ class Analysis:
     @property
     def heavy_traffic_constant(self) -> Array:
         """lim (1−ρ_i) E[Q_i] as arrivals grow, the policy being kept."""
-        return np.array([queue.heavy_traffic_constant for queue in self._exponential_queues])
+        return np.array(
+            [
+                queue.heavy_traffic_constant if (size := self._phases(queue)) is None else heavy_traffic_constant(queue, size)
+                for queue in self.queues
+            ]
+        )
+
+    @property
+    def exponential(self) -> bool:
+        """Whether all sizes are exponential, or taken as such."""
+        return all(self._phases(queue) is None for queue in self.queues)
 
     @property
     def _exponential_queues(self) -> tuple[TypeQueue, ...]:
-        for i in range(len(self.system.names)):
-            if not self._is_exponential(i):
-                raise Infeasible(
-                    f"bounds and prediction need exponential sizes, and those of type {self.system.names[i]!r} are not: "
-                    'ask for .exact, or analyze with sizes="exponential"'
-                )
+        if not self.exponential:
+            raise Infeasible(
+                "the prediction, the printed bounds and the single-server companion are for exponential sizes: "
+                'use lower, upper and exact, or analyze with sizes="exponential"'
+            )
         return self.queues
+
+    def _phases(self, queue: TypeQueue) -> PhaseTypeFamily | None:
+        """The size of a type that is not exponential."""
+        size = self.system.sizes[queue.type]
+        if self.sizes == "exponential" or isinstance(size, Exponential):
+            return None
+        assert isinstance(size, PhaseTypeFamily)  # by analyze_process
+        return size
 
     # ------------------------------------------------------------------------------------------------ exact
 
@@ -132,17 +155,12 @@ class Analysis:
     def _solved(self) -> dict[int, QueueLength]:
         return {}
 
-    def _is_exponential(self, i: int) -> bool:
-        return self.sizes == "exponential" or isinstance(self.system.sizes[i], Exponential)
-
     def _solve(self, i: int) -> QueueLength:
         queue = self.queues[i]
         if queue.arrival_rate == 0:
             return empty_queue()
         self.require_stable()
-        if not self._is_exponential(i):
-            size = self.system.sizes[i]
-            assert isinstance(size, PhaseTypeFamily)  # by analyze
+        if (size := self._phases(queue)) is not None:
             return solve_phase_type(queue, size)
         N, beta = len(self.process), queue.max_parallel
         if N > _LARGEST or (self.process.loop is None and N * N * beta > _MEMORY):

@@ -41,23 +41,26 @@ def loop_decay_rate(queue: TypeQueue) -> float:
     """η: P(Q > n) ~ const·ηⁿ, in O(N) per evaluation."""
     nu, own = queue.process.exit_rate, queue.triggers
     lam, d = queue.arrival_rate, np.where(own, 0.0, queue.ring_rate)
-    # f_s is positive between its root in (0, 1) and 1; the largest such root bounds η from below.
+    # f_s is positive between its root r_s in (0, 1) and 1; the largest such root bounds η from below.
     total = lam + nu + d
     root = 2 * lam / (total + np.sqrt(total**2 - 4 * lam * d))
+    low = float(root.max())
 
-    def turn(z: float) -> float:
-        f = (total * z - lam - d * z * z) / nu
+    def turn(above: float) -> float:
+        """At z = low + above, with f_s(z) = (z − r_s)(λ + ν_s + d_s − d_s (z + r_s)): no digits are lost close to the root."""
+        z = low + above
+        f = (above + (low - root)) * (total - d * (z + root)) / nu
         return float(np.log(f).sum() - np.log(z) * (len(nu) + own.sum()))
 
-    low = float(root.max())
-    step = (1 - low) * 1e-12
-    # turn(1) = 0 always; just below 1 it is positive when the load is below 1, and near `low` it falls to −∞.
-    high = 1 - (1 - low) / 2
-    while turn(high) <= 0:
-        low, high = high, 1 - (1 - high) / 2
-        if 1 - high < 1e-14:
+    # turn(z = 1) = 0 always; just below 1 it is positive when the load is below 1, and towards `low` it falls to −∞.
+    near, far = (1 - low) * 1e-290, (1 - low) / 2
+    while turn(far) <= 0:
+        near, far = far, 1 - low - (1 - low - far) / 2
+        if 1 - low - far < 1e-14:
             raise NotConverged("no decay rate below 1 was found: is the load below 1?")
-    return float(brentq(turn, low + step, high, xtol=1e-15, rtol=1e-14))
+    if turn(near) >= 0:  # closer to `low` than floats can tell: a queue that hardly ever leaves its slowest state
+        return low
+    return low + float(np.exp(brentq(lambda log_above: turn(np.exp(log_above)), np.log(near), np.log(far), xtol=1e-15, rtol=1e-15)))
 
 
 @dataclass(frozen=True)
@@ -161,8 +164,9 @@ def _flow(x: Array, mu: float, nu: float, u: int, own: bool, y: Array) -> None:
 def _unit_flow(row: int, lam: float, mu: float, nu: Array, u: Int, own: NDArray[np.bool_], y: Array, top: Array) -> None:
     n = y.shape[0]
     forward, x = np.empty(n), np.empty(n)
-    y[min(row, n - 1)] = 1.0
-    for s in range(max(row - n, 0), nu.shape[0]):
+    at = np.int64(row)  # numba counts parallel loops with unsigned numbers
+    y[min(at, n - 1)] = 1.0
+    for s in range(max(at - n, 0), nu.shape[0]):
         _state(y, lam, mu, nu[s], u[s], own[s], forward, x)
         top[s] = x[n - 1]
         _flow(x, mu, nu[s], u[s], own[s], y)
@@ -175,7 +179,7 @@ def _unit_flows(lam: float, mu: float, nu: Array, u: Int, own: NDArray[np.bool_]
     through = np.zeros((n + N, n))
     tops = np.zeros((n + N, N))
     for row in nb.prange(n + N):
-        _unit_flow(int(row), lam, mu, nu, u, own, through[row], tops[row])
+        _unit_flow(row, lam, mu, nu, u, own, through[row], tops[row])
     return through, tops
 
 

@@ -16,7 +16,7 @@ from math import comb
 
 import numpy as np
 
-from rota.analysis.qbd import first_passage, m_matrix, rate_matrix, tail_moments, tail_probabilities
+from rota.analysis.qbd import climb, first_passage, m_matrix, rate_matrix, tail_moments, tail_probabilities
 from rota.analysis.queue import TypeQueue
 from rota.analysis.solution import QueueLength
 from rota.arrays import Array
@@ -68,11 +68,7 @@ def solve_phase_type(queue: TypeQueue, size: PhaseTypeFamily) -> QueueLength:
         factor[q] = lam * blocks.up(q - 1) @ inverse
         passage = inverse @ leave
         inner = blocks.local(q - 1) + lam * blocks.up(q - 1) @ passage
-    vector = stationary_law(inner) if len(inner) > 1 else np.ones(1)
-    levels = [vector]
-    for q in range(1, beta + 1):
-        levels.append(levels[-1] @ factor[q])
-
+    levels = climb(stationary_law(inner), factor)
     mass = np.array([level.sum() for level in levels[:beta]])
     (first, second), total = tail_moments(mass, levels[beta], R)
     # Jobs are done as fast as they come: the check that stands in for the identity of exponential sizes.

@@ -17,6 +17,8 @@ Every −S is an M-matrix with S·1 = −A₂·1. Its diagonal is computed from 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from rota.analysis.queue import TypeQueue
@@ -25,10 +27,11 @@ from rota.arrays import Array
 from rota.errors import NotConverged
 from rota.policy import stationary_law
 
-__all__ = ["first_passage", "m_matrix", "rate_matrix", "solve_qbd", "tail_moments", "tail_probabilities"]
+__all__ = ["climb", "first_passage", "m_matrix", "rate_matrix", "solve_qbd", "tail_moments", "tail_probabilities"]
 
 
 _RESIDUAL = 1e-11
+_POLISH = 20
 
 
 def solve_qbd(queue: TypeQueue, *, single_server: bool = False) -> QueueLength:
@@ -61,21 +64,13 @@ def solve_qbd(queue: TypeQueue, *, single_server: bool = False) -> QueueLength:
         passage = inverse @ (busy(q)[:, None] * after)
     R = rate_matrix(lam, local(beta), down, G)
 
-    # Upwards.
-    levels = np.empty((beta + 1, len(c)))
-    levels[0] = stationary_law(local(0) + lam * passage) if len(c) > 1 else 1.0
-    for q in range(1, beta + 1):
-        levels[q] = levels[q - 1] @ factor[q]
+    levels = climb(stationary_law(local(0) + lam * passage), factor)
 
     # Rings without a job, at rate c − a(q), make up for what the server offers beyond the arrivals: E[c] − λ. That scales the vectors.
-    idle = np.array([c - busy(q) for q in range(beta)])
-    unused = levels[:beta] * idle
-    levels *= (queue.capacity - lam) / unused.sum()
-    unused *= (queue.capacity - lam) / unused.sum()
-
+    unused = np.array([levels[q] * (c - busy(q)) for q in range(beta)])
     surplus = float((unused * (np.arange(beta)[:, None] - queue.after_ring)).sum() / unused.sum())
-
-    mass, top = levels[:beta].sum(axis=1), levels[beta]
+    scale = (queue.capacity - lam) / unused.sum()
+    mass, top = scale * np.array([level.sum() for level in levels[:beta]]), scale * levels[beta]
     (first, second), total = tail_moments(mass, top, R)
     return QueueLength(
         mean=queue.mean_from(surplus),
@@ -88,11 +83,26 @@ def solve_qbd(queue: TypeQueue, *, single_server: bool = False) -> QueueLength:
     )
 
 
+def climb(bottom: Array, factor: Sequence[Array]) -> list[Array]:
+    """π_0, …, π_β from π_0 and the factors between neighbours, scaled together so that the largest sum is 1.
+
+    Levels can differ by hundreds of orders of magnitude (think of a Poisson law with mean 1000), so each is scaled on the way.
+    """
+    vectors, logs = [bottom / bottom.sum()], [0.0]
+    for step in factor[1:]:
+        vector = vectors[-1] @ step
+        total = float(vector.sum())
+        vectors.append(vector / total)
+        logs.append(logs[-1] + float(np.log(total)))
+    highest = max(logs)
+    return [vector * np.exp(log - highest) for vector, log in zip(vectors, logs, strict=True)]
+
+
 def first_passage(lam: float, local: Array, down: Array) -> tuple[Array, float]:
     """G of the homogeneous part and its residual. `local` without diagonal; A₁ = local − diag(row sums of local + down + λ).
 
-    Logarithmic reduction (Latouche and Ramaswami 1993): converges quadratically, as long as the queue is stable. The last step takes one
-    turn of G = (−A₁ − λG)^{-1} A₂ with an exact diagonal.
+    Logarithmic reduction (Latouche and Ramaswami 1993): converges quadratically, as long as the queue is stable; then a few turns of
+    G = (−A₁ − λG)^{-1} A₂.
     """
     N = len(local)
     A1 = local.copy()
@@ -114,8 +124,13 @@ def first_passage(lam: float, local: Array, down: Array) -> tuple[Array, float]:
             break
     else:
         raise NotConverged("logarithmic reduction did not converge: is the load below 1?")
-    for _ in range(2):
+    # The queue is stable, so G is stochastic; what error is left then fades quickly under the plain iteration, whose diagonal is exact.
+    G /= G.sum(axis=1, keepdims=True)
+    for _ in range(_POLISH):
+        before = G
         G = np.linalg.solve(m_matrix(local + lam * G, down.sum(axis=1)), down)
+        if np.abs(G - before).max() < 1e-15:
+            break
     residual = float(np.abs(down + A1 @ G + lam * (G @ G)).max() / np.abs(A1).max())
     if residual > _RESIDUAL:
         raise NotConverged(f"the first-passage equation has residual {residual:.1e}, more than {_RESIDUAL:.0e}")

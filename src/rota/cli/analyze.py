@@ -61,11 +61,11 @@ def as_fields(answer: rota.Analysis, *, exact: bool) -> dict[str, Any]:
         "stable": answer.stable,
         "largest_scaling": answer.largest_scaling,
     }
-    if answer.stable and _all_exponential(answer):
+    if answer.stable:
         fields |= {
             "lower": answer.lower.tolist(),
             "upper": answer.upper.tolist(),
-            "prediction": answer.prediction.tolist(),
+            "prediction": answer.prediction.tolist() if answer.exponential else None,
             "heavy_traffic_constant": answer.heavy_traffic_constant.tolist(),
         }
     if answer.stable and exact:
@@ -88,10 +88,6 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _all_exponential(answer: rota.Analysis) -> bool:
-    return answer.sizes == "exponential" or all(isinstance(size, rota.Exponential) for size in answer.system.sizes)
-
-
 def print_analysis(answer: rota.Analysis, *, exact: bool) -> None:
     """The tables of `rota analyze` and `rota design`."""
     system, policy, process = answer.system, answer.policy, answer.process
@@ -110,12 +106,9 @@ def print_analysis(answer: rota.Analysis, *, exact: bool) -> None:
     if not answer.stable:
         return
     columns: list[tuple[str, list[str]]] = [("load", [f"{load:.4f}" for load in answer.load])]
-    if _all_exponential(answer):
-        columns += [
-            ("E[Q] at least", [f"{x:.5g}" for x in answer.lower]),
-            ("at most", [f"{x:.5g}" for x in answer.upper]),
-            ("predicted", [f"{x:.5g}" for x in answer.prediction]),
-        ]
+    columns += [("E[Q] at least", [f"{x:.5g}" for x in answer.lower]), ("at most", [f"{x:.5g}" for x in answer.upper])]
+    if answer.exponential:
+        columns += [("predicted", [f"{x:.5g}" for x in answer.prediction])]
     if exact:
         columns += [
             ("exact", [f"{x:.6g}" for x in answer.exact]),
@@ -125,7 +118,8 @@ def print_analysis(answer: rota.Analysis, *, exact: bool) -> None:
     print_table("Jobs in the system", ["", *(head for head, _ in columns)], rows)
     if exact:
         print(f"\nMean response time {answer.mean_response_time:.6g} (relative error about {max(answer.accuracy, 1e-15):.0e}).")
-    elif _all_exponential(answer):
-        low, guess, high = (answer.little(x) for x in (answer.lower, answer.prediction, answer.upper))
-        print(f"\nMean response time between {low:.5g} and {high:.5g}, predicted {guess:.5g}.")
+    else:
+        low, high = answer.little(answer.lower), answer.little(answer.upper)
+        predicted = f", predicted {answer.little(answer.prediction):.5g}" if answer.exponential else ""
+        print(f"\nMean response time between {low:.5g} and {high:.5g}{predicted}.")
     print(f"Arrivals can grow by a factor of up to {answer.largest_scaling:.4g} under this policy.")

@@ -12,7 +12,7 @@ from rota.cli.analyze import as_fields, print_analysis
 from rota.cli.output import ProgressLine, print_json, remark
 
 if TYPE_CHECKING:
-    from rota.design import TuneProgress
+    from rota.design import SwitchingRate, TuneProgress
 
 
 def design(
@@ -90,14 +90,22 @@ def design(
         return
     print_analysis(answer, exact=_small(answer))
     if policy.preemption != "full" and objective == "load" and switching_rate is None and len(policy.weights) > 1:
-        choice = rota.choose_switching_rate(system, policy, by="prediction" if by == "exact" or by is None else by)
-        print(
-            f"Chosen by the {choice.by} instead, the switching rate is {choice.rate:.6g}; the bounds prove that within {choice.guarantee:.1%}."
-        )
+        print(_about_the_rate(rota.choose_switching_rate(system, policy, by=by), system))
     if policy.preemption == "setup" and _small(answer) and len(policy.weights) > 1:
         print(f"Preempting pays if setups are faster than {rota.break_even_setup_rate(system):.4g}; slower than that, do not preempt.")
     if output is not None:
         remark(f"policy written to {output}")
+
+
+def _about_the_rate(choice: SwitchingRate, system: rota.System) -> str:
+    """How good the choice of the switching rate is, in words."""
+    if choice.by != "exact":
+        return f"The switching rate, chosen by the {choice.by}, is within {choice.guarantee:.1%} of the best one: the bounds prove it."
+    predicted = rota.choose_switching_rate(system, choice.policy, by="prediction")
+    return (
+        f"The switching rate is the best one. The prediction would choose {predicted.rate:.6g}; "
+        f"the bounds prove that to be within {predicted.guarantee:.1%} of the best."
+    )
 
 
 def _small(answer: rota.Analysis) -> bool:
