@@ -50,6 +50,19 @@ _HOME = {
     "design_policy": "rota.design",
     "choose_switching_rate": "rota.design",
     "break_even_setup_rate": "rota.design",
+    "EASY": "rota.policy",
+    "FCFS": "rota.policy",
+    "Custom": "rota.policy",
+    "FirstFit": "rota.policy",
+    "MaxWeight": "rota.policy",
+    "RandomizedTimers": "rota.policy",
+    "ServerFilling": "rota.policy",
+    "Comparison": "rota.simulation",
+    "Jobs": "rota.simulation",
+    "Result": "rota.simulation",
+    "compare": "rota.simulation",
+    "compare_pair": "rota.simulation",
+    "simulate": "rota.simulation",
 }
 
 __all__ = ["__version__", *_HOME]
@@ -102,8 +115,21 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers
     from rota.model import System as System
     from rota.model import Weibull as Weibull
     from rota.model import read_system as read_system
+    from rota.policy import EASY as EASY
+    from rota.policy import FCFS as FCFS
     from rota.policy import MSR as MSR
+    from rota.policy import Custom as Custom
+    from rota.policy import FirstFit as FirstFit
+    from rota.policy import MaxWeight as MaxWeight
+    from rota.policy import RandomizedTimers as RandomizedTimers
+    from rota.policy import ServerFilling as ServerFilling
     from rota.policy import read_policy as read_policy
     from rota.policy import save_policy as save_policy
     from rota.process import ModulatingProcess as ModulatingProcess
     from rota.process import build_process as build_process
+    from rota.simulation import Comparison as Comparison
+    from rota.simulation import Jobs as Jobs
+    from rota.simulation import Result as Result
+    from rota.simulation import compare as compare
+    from rota.simulation import compare_pair as compare_pair
+    from rota.simulation import simulate as simulate

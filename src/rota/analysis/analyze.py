@@ -35,7 +35,7 @@ class Analysis:
 
     `load` ρ_i (below 1: stable), `lower` and `upper` bounds and `prediction` of E[Q_i] cost almost nothing; `exact` is computed on first
     use.
-    `mean_response_time` is Σ E[Q_i] / Σ λ_i by Little's law (NOTES 1).
+    `mean_response_time` is Σ E[Q_i] / Σ λ_i by Little's law.
     """
 
     system: System
@@ -106,7 +106,7 @@ class Analysis:
 
     @property
     def printed_bounds(self) -> tuple[Array, Array, Array]:
-        """Lower bound, upper bound and prediction as the paper prints them; for redrawing its figures only (NOTES 3)."""
+        """Lower bound, upper bound and prediction as the paper prints them; for redrawing its figures only."""
         queues = self._exponential_queues
         lower, upper = zip(*(queue.bounds(printed=True) for queue in queues), strict=True)
         return np.array(lower), np.array(upper), np.array([queue.prediction(printed=True) for queue in queues])
@@ -214,7 +214,7 @@ class Analysis:
 
     @property
     def weighted_queue_length(self) -> float:
-        """Σ (λ_i/Λ) E[Q_i]: what the paper's figures call mean queue length (NOTES 1)."""
+        """Σ (λ_i/Λ) E[Q_i]: what the paper's figures call mean queue length."""
         lam = self.system.arrival_rate
         return float(lam @ self.exact / lam.sum())
 
@@ -245,7 +245,7 @@ def analyze_process(system: System, process: ModulatingProcess, *, policy: MSR |
         for i, (name, size) in enumerate(zip(system.names, system.sizes, strict=True)):
             if isinstance(size, Exponential):
                 continue
-            way_out = 'simulate, or take it as exponential with sizes="exponential"'
+            way_out = 'simulate, or take it as exponential with sizes="exponential" (on the command line: --exponential)'
             if not isinstance(size, PhaseTypeFamily):
                 kind = getattr(size, "distribution", type(size).__name__)
                 raise Infeasible(

@@ -118,7 +118,7 @@ def solve_loop(queue: TypeQueue) -> QueueLength:
     R = rate_matrix(lam, local, down, G)
     (first, second), total = tail_moments(law[:beta], top, R)
     return QueueLength(
-        mean=queue.mean_from(surplus / unused),
+        mean=queue.mean_from(surplus / unused, first),
         variance=second - first**2,
         decay_rate=loop_decay_rate(queue),
         mean_by_sum=first,

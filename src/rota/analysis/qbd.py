@@ -73,7 +73,7 @@ def solve_qbd(queue: TypeQueue, *, single_server: bool = False) -> QueueLength:
     mass, top = scale * np.array([level.sum() for level in levels[:beta]]), scale * levels[beta]
     (first, second), total = tail_moments(mass, top, R)
     return QueueLength(
-        mean=queue.mean_from(surplus),
+        mean=queue.mean_from(surplus, first),
         variance=second - first**2,
         decay_rate=float(np.abs(np.linalg.eigvals(R)).max()),
         mean_by_sum=first,

@@ -8,7 +8,7 @@ the process, whether a job was there or not. With c_s = μ u_s, Δ the relative 
 
 where ν⁺ is the state after a ring (rings weighted by c) and E_U averages over the rings that find no job: from the drift of q²/2 − qΔ(s).
 Such rings happen only at q < u_s ≤ β, so −max Δ ≤ E_U ≤ β − min Δ: Theorem msr-bound, with the state after the ring where the paper
-prints the state before it (NOTES 3).
+prints the state before it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class TypeQueue:
 
     @property
     def load(self) -> float:
-        """ρ = λ/E[c] (NOTES 2); infinite if the type is never served."""
+        """ρ = λ/E[c]; infinite if the type is never served."""
         if self.arrival_rate == 0:
             return 0.0
         return self.arrival_rate / self.capacity if self.capacity > 0 else np.inf
@@ -135,8 +135,10 @@ class TypeQueue:
         guess = erlang_c(k, rho * k) * rho * (1 + self.ring_average(printed=printed)) / (1 - rho) + rho * k
         return float(np.clip(guess, lower, upper))
 
-    def mean_from(self, unused_average: float) -> float:
-        """E[Q] from E_U[q − Δ(s⁺)], by the exact identity."""
+    def mean_from(self, unused_average: float, by_sum: float) -> float:
+        """E[Q] from E_U[q − Δ(s⁺)] by the exact identity; below load ½, where that cancels, by the sum over the distribution."""
+        if self.load < 0.5:
+            return by_sum
         return (self.load + self.ring_average()) / (1 - self.load) + unused_average
 
     @property
@@ -146,7 +148,7 @@ class TypeQueue:
 
 
 def relative_completions(process: ModulatingProcess, ring_rate: Array) -> Array:
-    """Δ with G Δ = E[c]·1 − c and stationary·Δ = 0 (Lemma solve-delta, NOTES 4)."""
+    """Δ with G Δ = E[c]·1 − c and stationary·Δ = 0 (Lemma solve-delta)."""
     N = len(process)
     excess = ring_rate - float(process.stationary @ ring_rate)
     if N == 1:

@@ -1,22 +1,24 @@
 """Compiled search for valuable schedules: max ⟨v, u⟩ over u ∈ 𝒮, in whole units.
 
 Two kernels. `greedy_schedules` makes many good schedules at once and proves nothing; `best_schedule` is an exact branch and bound. Both
-work with resource prices p ≥ 0: v_i / (p·D_i) is the value that type i gets out of what it uses, and with q = max of that over the types
-left,
+work with resource prices p ≥ 0. They turn the resources into one: v_i / (p·D_i) is the value that type i gets out of what it uses, and
 
-    value of any completion ≤ value so far + q · p·residual                                             (surrogate bound)
+    value of any completion ≤ value so far + value of a fractional filling of the room p·residual         (surrogate bound)
 
-which together with the same bound on each single resource prunes the search. The prices of the linear relaxation make it tight.
+which together with a bound on each single resource prunes the search. The prices of the linear relaxation make it tight.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
 
 from rota.arrays import Array, Int
+from rota.kernel import kernel
 
-__all__ = ["best_schedule", "greedy_schedules", "make_maximal"]
+__all__ = ["Workspace", "best_schedule", "greedy_schedules", "make_maximal", "search_best", "workspace"]
 
 
 @nb.njit(cache=True)
@@ -94,55 +96,122 @@ def _exchange(demand: Int, residual: Int, value: Array, schedule: Int) -> None:
                     _take(demand, residual, i, out)
 
 
-@nb.njit(cache=True)
+class Workspace(NamedTuple):
+    """The arrays of a branch and bound, so that the search itself allocates nothing."""
+
+    order: Int  # (K,)
+    ratio: Array  # (K,)
+    cost: Array  # (K,)
+    single: Array  # (K+1, R)
+    residual: Int  # (K+1, R)
+    gained: Array  # (K+1,)
+    taken: Int  # (K+1,)
+    best: Int  # (K,) out: the schedule
+
+
+def workspace(K: int, R: int) -> Workspace:
+    """Room for a search over K types and R resources."""
+    return Workspace(
+        order=np.zeros(K, dtype=np.int64),
+        ratio=np.zeros(K),
+        cost=np.zeros(K),
+        single=np.zeros((K + 1, R)),
+        residual=np.zeros((K + 1, R), dtype=np.int64),
+        gained=np.zeros(K + 1),
+        taken=np.zeros(K + 1, dtype=np.int64),
+        best=np.zeros(K, dtype=np.int64),
+    )
+
+
 def best_schedule(
     demand: Int, capacity: Int, value: Array, most: Int, price: Array, floor: float, node_limit: int
 ) -> tuple[float, Int, bool]:
     """The schedule u ≤ `most` of highest value above `floor`: (value, schedule, finished).
 
     If none is better than `floor`, the value is `floor` and the schedule zero. `finished` is False when the node limit ended the search;
-    the schedule is then good but not proved best.
+    the schedule is then good but not proved best. Every price must be positive.
+    """
+    space = workspace(*demand.shape)
+    found, finished = search_best(demand, capacity, value, most, price[None, :], floor, node_limit, space)
+    return float(found), space.best, bool(finished)
+
+
+@kernel
+def _fractional(space: Workspace, value: Array, most: Int, level: int, n: int, priced: float) -> float:
+    """The surrogate bound: fill the priced room with the types from `level` on, best first, jobs divisible (Dantzig 1957)."""
+    total = 0.0
+    for at in range(level, n):
+        i = space.order[at]
+        whole = space.cost[i] * most[i]
+        if whole > priced:
+            return float(total + space.ratio[i] * priced)
+        total += value[i] * most[i]
+        priced -= whole
+    return total
+
+
+@kernel
+def search_best(
+    demand: Int, capacity: Int, value: Array, most: Int, prices: Array, floor: float, node_limit: int, space: Workspace
+) -> tuple[float, bool]:
+    """`best_schedule` without allocation, and with a choice of price vectors (m, R): the schedule is left in `space.best`.
+
+    Returns its value and whether the search was finished.
     """
     K, R = demand.shape
-    cost = np.zeros(K)
-    for i in range(K):
+    order, ratio, cost, single = space.order, space.ratio, space.cost, space.single
+    residual, gained, count, best = space.residual, space.gained, space.taken, space.best
+    chosen, tightest = 0, np.inf
+    for k in range(prices.shape[0] + 1):  # the prices with the tightest bound at the root, then once more for them
+        p = prices[k] if k < prices.shape[0] else prices[chosen]
+        n = 0
+        for i in range(K):  # types that matter, by value per price, best first (insertion sort: K is small)
+            best[i] = 0
+            if value[i] <= 0.0 or most[i] <= 0:
+                continue
+            cost[i] = 0.0
+            for r in range(R):
+                cost[i] += p[r] * demand[i, r]
+            ratio[i] = value[i] / cost[i]
+            place = n
+            while place > 0 and ratio[order[place - 1]] < ratio[i]:
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = i
+            n += 1
+        priced = 0.0
         for r in range(R):
-            cost[i] += price[r] * demand[i, r]
-    ratio = np.zeros(K)
-    for i in range(K):
-        if value[i] > 0.0 and most[i] > 0:
-            ratio[i] = value[i] / cost[i] if cost[i] > 0.0 else np.inf
-    order = np.argsort(-ratio)
-    n = 0
-    while n < K and ratio[order[n]] > 0.0:
-        n += 1
+            priced += p[r] * capacity[r]
+        bound = _fractional(space, value, most, 0, n, priced)
+        if k < prices.shape[0] and bound < tightest:
+            chosen, tightest = k, bound
+    price = prices[chosen]
 
-    # q[l]: best value per price among types l, l+1, …; single[l, r]: the same for one resource (inf where a type needs none of it)
-    q = np.zeros(n + 1)
-    single = np.zeros((n + 1, R))
+    # single[l, r]: best value per unit of resource r among types l, l+1, … (inf where a type needs none of it)
+    for r in range(R):
+        single[n, r] = 0.0
     for level in range(n - 1, -1, -1):
         i = order[level]
-        q[level] = ratio[i]
         for r in range(R):
             alone = value[i] / demand[i, r] if demand[i, r] > 0 else np.inf
             single[level, r] = max(single[level + 1, r], alone)
 
-    residual = np.empty((n + 1, R), dtype=np.int64)
-    residual[0] = capacity
-    gained = np.zeros(n + 1)
-    count = np.zeros(n + 1, dtype=np.int64)
-    best_value, best = floor, np.zeros(K, dtype=np.int64)
+    for r in range(R):
+        residual[0, r] = capacity[r]
+    gained[0] = 0.0
+    best_value = floor
     nodes = 0
     level = 0
     fresh = True  # entering a level from above, as opposed to coming back to it
     while level >= 0:
         nodes += 1
         if nodes > node_limit:
-            return best_value, best, False
+            return best_value, False
         if level == n:
             if gained[n] > best_value:
                 best_value = gained[n]
-                best[:] = 0
+                for i in range(K):
+                    best[i] = 0
                 for at in range(n):
                     best[order[at]] = count[at]
             level -= 1
@@ -150,7 +219,11 @@ def best_schedule(
             continue
         i = order[level]
         if fresh:
-            count[level] = min(most[i], _most(demand, residual[level], i))
+            left = most[i]
+            for r in range(R):
+                if demand[i, r] > 0:
+                    left = min(left, residual[level, r] // demand[i, r])
+            count[level] = left
         else:
             count[level] -= 1
         if count[level] < 0:
@@ -162,19 +235,20 @@ def best_schedule(
             residual[level + 1, r] = residual[level, r] - count[level] * demand[i, r]
             priced += price[r] * residual[level + 1, r]
         gained[level + 1] = gained[level] + count[level] * value[i]
-        bound = q[level + 1] * priced if level + 1 < n else 0.0
+        surrogate = _fractional(space, value, most, level + 1, n, priced)
+        bound = surrogate
         for r in range(R):
             if single[level + 1, r] < np.inf:
                 bound = min(bound, single[level + 1, r] * residual[level + 1, r])
         if gained[level + 1] + bound > best_value * (1.0 + 1e-13):
             level += 1
             fresh = True
-        elif q[level + 1] * priced + gained[level + 1] <= best_value * (1.0 + 1e-13):
+        elif gained[level + 1] + surrogate <= best_value * (1.0 + 1e-13):
             level -= 1  # the surrogate bound only falls with the count: fewer jobs of this type cannot help either
             fresh = False
         else:
             fresh = False
-    return best_value, best, True
+    return best_value, True
 
 
 @nb.njit(cache=True)

@@ -1,6 +1,6 @@
 """The door to HiGHS: the master linear program and the knapsack over schedules. No other module knows the solver.
 
-Master (primal of the load, NOTES: the MIQCP of the paper is this linear program over all schedules):
+Master (the MIQCP of the paper is this linear program over all schedules):
 
     ρ = min Σ_s w_s   s.t.  Σ_s w_s W_s ≥ λ⊘μ,  w ≥ 0          dual:  max y·(λ⊘μ)   s.t.  y·u ≤ 1 for all u ∈ 𝒮,  y ≥ 0
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 import rota
-from rota.cli import analyze, capacity, design, schedules, schema
+from rota.cli import analyze, capacity, compare, design, schedules, schema, simulate
 from rota.errors import RotaError
 
 app = App(
@@ -28,6 +28,8 @@ app.command(capacity.capacity)
 app.command(schedules.schedules)
 app.command(design.design)
 app.command(analyze.analyze)
+app.command(simulate.simulate)
+app.command(compare.compare)
 app.command(schema.schema)
 app.register_install_completion_command(help="Installs tab completion for your shell.")
 

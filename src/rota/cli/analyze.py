@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json as jsonlib
-import math
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 import rota
-from rota.cli.output import jobs_together, print_json, print_table, remark
+from rota.cli.output import finite, jobs_together, print_json, print_table, remark
 
 
 def analyze(
@@ -77,26 +76,17 @@ def as_fields(answer: rota.Analysis, *, exact: bool) -> dict[str, Any]:
             "mean_response_time": answer.mean_response_time,
             "accuracy": answer.accuracy,
         }
-    return {name: _finite(value) for name, value in fields.items()}
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return finite(fields)
 
 
 def print_analysis(answer: rota.Analysis, *, exact: bool) -> None:
     """The tables of `rota analyze` and `rota design`."""
     system, policy, process = answer.system, answer.policy, answer.process
     if policy is not None:
+        states = f"{len(process)} state{'s' if len(process) != 1 else ''}"
         switching = f", switching rate {policy.switching_rate:.6g}" if len(policy.weights) > 1 else ""
         setups = f", setup rate {policy.setup_rate:.6g}" if policy.setup_rate is not None else ""
-        print(
-            f"Preemption {policy.preemption}{switching}{setups}: {len(process)} states, {process.working_fraction:.1%} of the time working"
-        )
+        print(f"Preemption {policy.preemption}{switching}{setups}: {states}, {process.working_fraction:.1%} of the time working")
         print_table(
             "Rota",
             ["working time", "jobs together"],

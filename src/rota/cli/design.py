@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -92,7 +93,7 @@ def design(
     if policy.preemption != "full" and objective == "load" and switching_rate is None and len(policy.weights) > 1:
         print(_about_the_rate(rota.choose_switching_rate(system, policy, by=by), system))
     if policy.preemption == "setup" and _small(answer) and len(policy.weights) > 1:
-        print(f"Preempting pays if setups are faster than {rota.break_even_setup_rate(system):.4g}; slower than that, do not preempt.")
+        print(_about_setups(rota.break_even_setup_rate(system)))
     if output is not None:
         remark(f"policy written to {output}")
 
@@ -100,12 +101,22 @@ def design(
 def _about_the_rate(choice: SwitchingRate, system: rota.System) -> str:
     """How good the choice of the switching rate is, in words."""
     if choice.by != "exact":
-        return f"The switching rate, chosen by the {choice.by}, is within {choice.guarantee:.1%} of the best one: the bounds prove it."
+        yardstick = choice.by if choice.by == "prediction" else f"{choice.by} bound"
+        return f"The switching rate, chosen by the {yardstick}, is within {choice.guarantee:.1%} of the best one: the bounds prove it."
     predicted = rota.choose_switching_rate(system, choice.policy, by="prediction")
     return (
         f"The switching rate is the best one. The prediction would choose {predicted.rate:.6g}; "
         f"the bounds prove that to be within {predicted.guarantee:.1%} of the best."
     )
+
+
+def _about_setups(break_even: float) -> str:
+    """Whether to preempt, in words."""
+    if math.isinf(break_even):
+        return "Preempting does not pay, however fast the setups."
+    if break_even == 0:
+        return "Preempting pays, however slow the setups."
+    return f"Preempting pays if the setup rate is above {break_even:.4g} (setups shorter than {1 / break_even:.4g}), not otherwise."
 
 
 def _small(answer: rota.Analysis) -> bool:

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-__all__ = ["ProgressLine", "jobs_together", "print_json", "print_table", "remark"]
+__all__ = ["ProgressLine", "finite", "jobs_together", "print_json", "print_table", "remark"]
 
 
 def print_json(fields: dict[str, Any]) -> None:
     """One JSON object; arrays become lists."""
     print(json.dumps(fields, default=_plain, allow_nan=False))
+
+
+def finite(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields with arrays as lists, keys as text, and null for what is infinite or undefined: JSON has no such numbers."""
+    return {str(name): _finite(value) for name, value in fields.items()}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return finite(value)
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _plain(value: Any) -> Any:

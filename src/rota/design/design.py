@@ -22,6 +22,8 @@ __all__ = ["Objective", "balanced_policy", "break_even_setup_rate", "design_poli
 Objective = Literal["load", "response-time"]
 RouteChoice = Route | Literal["random", "search"]
 
+_FAR = 1e6  # setups beyond so many times the service rates are as good as free, or never done
+
 
 def design_policy(
     system: System,
@@ -59,10 +61,12 @@ def design_policy(
     if objective == "load":
         return policy
     tuned = tune_response_time(system, policy, best, by=by, time_limit_s=time_limit_s, progress=progress)
-    if switching_rate is None and tuned.preemption == "full" and len(tuned.weights) > 1:
+    if tuned.preemption != "full":
+        return tuned
+    if switching_rate is None and len(tuned.weights) > 1:  # it was tuned in the limit of fast switching
         tuned = choose_switching_rate(system, tuned).policy
-    before, after = (measure(analyze(system, p, sizes="exponential"), by or "prediction") for p in (policy, tuned))
-    return tuned if tuned.preemption != "full" or after <= before else policy
+    before, after = (measure(analyze(system, p, sizes="exponential"), by or "exact") for p in (policy, tuned))
+    return tuned if after <= before else policy
 
 
 def balanced_policy(
@@ -136,19 +140,29 @@ def _neighbours(drained: list[int]) -> list[tuple[int, ...]]:
 
 
 def break_even_setup_rate(system: System, *, by: Yardstick | None = None, opening: Opening = "late") -> float:
-    """The γ at which an sMSR overtakes the nMSR, both at their best switching rates: with faster setups than that, preempt."""
+    """The γ at which an sMSR overtakes the nMSR, both at their best switching rates: with faster setups than that, preempt.
+
+    Infinite if the nMSR is better even with setups a million times as fast as the fastest service, 0 if it is worse even with setups a
+    million times as slow as the slowest.
+    """
     best = system_load(system)
-    target = choose_switching_rate(system, balanced_policy(system, best, "none", opening=opening), by=by).mean_response_time
+    start = balanced_policy(system, best, "none", opening=opening)
+    if len(best.weights) == 1:
+        raise Infeasible("the rota has one schedule only: it never switches, so setups do not matter")
+    target = choose_switching_rate(system, start, by=by).mean_response_time
 
     def excess(log_rate: float) -> float:
         policy = balanced_policy(system, best, "setup", setup_rate=float(np.exp(log_rate)))
         return float(np.log(choose_switching_rate(system, policy, by=by).mean_response_time / target))
 
-    if len(best.weights) == 1:
-        raise Infeasible("the rota has one schedule only: it never switches, so setups do not matter")
+    slowest, fastest = float(np.log(system.service_rate.min() / _FAR)), float(np.log(system.service_rate.max() * _FAR))
     low = high = float(np.log(system.service_rate.mean()))
     while excess(low) < 0:
-        low -= 1.0
+        if low == slowest:
+            return 0.0
+        low = max(low - 1.0, slowest)
     while excess(high) > 0:
-        high += 1.0
+        if high == fastest:
+            return float(np.inf)
+        high = min(high + 1.0, fastest)
     return float(np.exp(brentq(excess, low, high, xtol=1e-6)))

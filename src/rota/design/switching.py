@@ -21,13 +21,14 @@ from rota.arrays import Array
 from rota.errors import Infeasible, Unstable
 from rota.model import System
 from rota.policy import MSR
-from rota.process import ModulatingProcess, build_process
+from rota.process import TIMER, ModulatingProcess, build_process
 
 __all__ = ["SwitchingRate", "Yardstick", "choose_switching_rate", "fast_switching_limit", "measure"]
 
 Yardstick = Literal["exact", "prediction", "upper", "lower"]
 
 _GRID = 33
+_FASTEST = 10.0  # times the fastest completion or setup of the process
 _EXACT_STATES = 400  # up to so many states the exact value is the default yardstick
 
 
@@ -35,7 +36,8 @@ _EXACT_STATES = 400  # up to so many states the exact value is the default yards
 class SwitchingRate:
     """A choice of α: the policy with it, the E[T] it was chosen by, and how far it can be from the best α at most (relative).
 
-    `limit`: for preemption "full", E[T] as α → ∞.
+    `guarantee` is over all α for preemption "full"; else over those up to ten times the fastest completion or setup of the process, beyond
+    which working states are hardly ever seen. `limit`: for preemption "full", E[T] as α → ∞.
     """
 
     policy: MSR
@@ -51,6 +53,11 @@ def measure(analysis: Analysis, by: Yardstick) -> float:
     if not analysis.stable:
         return np.inf
     return analysis.little(getattr(analysis, by))
+
+
+def _least(analysis: Analysis) -> float:
+    """A lower bound on E[T]: there are never fewer jobs than busy slots, λ_i/μ_i on average, where the bound of the theorem says less."""
+    return analysis.little(np.maximum(analysis.lower, analysis.system.offered_work))
 
 
 def choose_switching_rate(system: System, policy: MSR, *, by: Yardstick | None = None, loss: float = 0.01) -> SwitchingRate:
@@ -98,18 +105,23 @@ def _best(at: _Rates, by: Yardstick) -> SwitchingRate:
     rough = np.array([measure(at(rate), cheap) for rate in grid])
     if not np.isfinite(rough).any():
         raise Unstable(_too_slow(at))
-    k = int(np.argmin(rough))
-    around = float(np.log(grid[max(k - 2, 0)])), float(np.log(grid[min(k + 2, _GRID - 1)]))
-    rate, value = minimize_on_log_scale(lambda rate: measure(at(rate), by), *around)
-    _, best_lower = minimize_on_log_scale(lambda rate: measure(at(rate), "lower"), *around)
-    best_lower = min(best_lower, float(min(measure(at(rate), "lower") for rate in grid)))
-    guarantee = 1e-6 if by == "exact" else measure(at(rate), "upper") / best_lower - 1
+    k, before = int(np.argmin(rough)), np.inf
+    while True:
+        around = float(np.log(grid[max(k - 2, 0)])), float(np.log(grid[min(k + 2, _GRID - 1)]))
+        rate, value = minimize_on_log_scale(lambda rate: measure(at(rate), by), *around)
+        nearest = int(np.abs(np.log(grid / rate)).argmin())
+        if abs(nearest - k) < 2 or not value < before:  # else it falls further beyond the edge of where the cheap yardstick is least
+            break
+        k, before = nearest, value
+    _, least = minimize_on_log_scale(lambda rate: _least(at(rate)), *around)
+    least = min(least, min(_least(at(rate)) for rate in grid))
+    guarantee = 1e-6 if by == "exact" else measure(at(rate), "upper") / least - 1
     return SwitchingRate(at.chosen(rate), rate, value, by, guarantee)
 
 
 def _range(at: _Rates) -> tuple[float, float]:
-    """From far too slow to the edge of stability, or to far too fast."""
-    high = float(at.process.with_timers(1.0).rate[at.process.trigger != -1].max()) * 10
+    """From far too slow to the edge of stability, or to far too fast: there working states are hardly ever seen."""
+    high = _FASTEST * float(at.process.rate[at.process.trigger != TIMER].max())
     if not at(high).stable:
         low = high
         while not at(low).stable:

@@ -62,14 +62,12 @@ def tune_response_time(
     progress: Callable[[TuneProgress], None] | None = None,
 ) -> MSR:
     """A policy of lower E[T] than `start`, or `start` itself. Stops at the time limit or on Ctrl-C with the best so far."""
-    search = _Search(system, best_load, by, time.perf_counter() + time_limit_s)
-    search.policy = start
-    first = search.value = search.score(start)
+    search = _Search(system, start, best_load, by, time.perf_counter() + time_limit_s)
     began = time.perf_counter()
 
     def tell(step: str) -> None:
         if progress is not None:
-            progress(TuneProgress(search.value, first, step, time.perf_counter() - began))
+            progress(TuneProgress(search.value, search.first, step, time.perf_counter() - began))
 
     try:
         search.try_and_polish(start, "weights")
@@ -93,21 +91,25 @@ def tune_response_time(
 class _Search:
     """The best policy so far, and what could be changed about it."""
 
-    def __init__(self, system: System, best_load: Load, by: Yardstick | None, deadline: float) -> None:
-        self.system, self.by, self.deadline = system, by, deadline
+    def __init__(self, system: System, start: MSR, best_load: Load, by: Yardstick | None, deadline: float) -> None:
+        self.system, self.deadline = system, deadline
+        states = len(build_process(system, start))
+        # One yardstick for all, or a prediction would be held against an exact value.
+        self.by: Yardstick = by or ("exact" if states <= _EXACT_STATES else "prediction")
+        self.most_states = max(states, 2 * _EXACT_STATES) if self.by == "exact" else np.inf
         self.pool = _pool(system, best_load)
-        self.policy: MSR
-        self.value = np.inf
+        self.policy = start
+        self.first = self.value = self.score(start)
 
     def out_of_time(self) -> bool:
         return time.perf_counter() > self.deadline
 
     def score(self, policy: MSR) -> float:
-        """E[T] by the yardstick, infinite if unstable."""
+        """E[T] by the yardstick, infinite if unstable or if its exact value would take the time of many others."""
         if policy.preemption == "full":
             return float(fast_switching_limit(self.system, policy).sum() / self.system.arrival_rate.sum())
-        by: Yardstick = self.by or ("exact" if len(build_process(self.system, policy)) <= _EXACT_STATES else "prediction")
-        return measure(analyze(self.system, policy, sizes="exponential"), by)
+        answer = analyze(self.system, policy, sizes="exponential")
+        return measure(answer, self.by) if len(answer.process) <= self.most_states else np.inf
 
     def try_alone(self, start: MSR) -> None:
         """One schedule that serves every type, and no switching at all: often the best at low load."""
@@ -124,7 +126,7 @@ class _Search:
             return False
         polished, value = self._polish(rough, value)
         allowed = 1 + _SIMPLER if len(proposal.weights) < len(self.policy.weights) else 1 - _ENOUGH
-        if value < self.value * allowed:
+        if value < min(self.value * allowed, self.first):
             self.policy, self.value = polished, value
             return True
         return False

@@ -81,7 +81,9 @@ class MSR:
             alpha = implied if alpha is None else alpha
         if (n > 1 or alpha is not None) and not _is_positive(alpha):
             problems.append(Problem("switching_rate", "must be positive and finite", alpha))
-        if (preemption == "setup") != (setup_rate is not None):
+        if preemption == "setup" and setup_rate is None:
+            problems.append(Problem("setup_rate", 'is missing: preemption = "setup" needs it'))
+        elif preemption != "setup" and setup_rate is not None:
             problems.append(Problem("setup_rate", 'goes with preemption = "setup", and only with it', setup_rate))
         elif setup_rate is not None and not _is_positive(setup_rate):
             problems.append(Problem("setup_rate", "must be positive and finite", setup_rate))

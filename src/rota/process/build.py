@@ -5,7 +5,7 @@ nMSR   slots that must go are drained by completions, one at a time; jobs of bot
 sMSR   jobs that must yield are preempted at once and hold their resources for a setup of rate γ each; the others go on (Theorem
 smsr-existence).
 
-Working state s of n is left at rate α/(n π_s) in a loop, so α departures from working states happen per unit of working time (NOTES 8).
+Working state s of n is left at rate α/(n π_s) in a loop, so α departures from working states happen per unit of working time.
 """
 
 from __future__ import annotations

@@ -1,0 +1,81 @@
+"""`rota compare`: several policies on the same jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+import rota
+from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
+from rota.cli.simulate import named_or_read, progress_text
+
+if TYPE_CHECKING:
+    from rota.simulation import SimulationProgress
+
+
+def compare(
+    file: Path,
+    policies: list[str],
+    /,
+    *,
+    jobs: int = 1_000_000,
+    seed: int = 0,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Compares policies on the same jobs, with intervals for the differences.
+
+    Parameters
+    ----------
+    file
+        The system, a TOML file (see: rota schema).
+    policies
+        Names (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers, server-filling) or policy files (from: rota design -o).
+    jobs
+        How many jobs arrive.
+    seed
+        The same seed gives the same jobs.
+    json
+        Print one JSON object instead of a table.
+    """
+    system = rota.read_system(file)
+    with ProgressLine() as line:
+        finished = 0.0
+
+        def show(label: str, at: SimulationProgress) -> None:
+            line.update(finished + at.time_s, f"{label}: {progress_text(at)}")
+
+        found = rota.compare(system, [named_or_read(policy) for policy in policies], jobs=jobs, seed=seed, progress=show)
+    table = found.table()
+    if json:
+        print_json(finite({"jobs": jobs, "seed": seed, "policies": table.to_dicts(), "errors": found.errors}))
+    else:
+        print(f"{jobs:,} jobs each, the same for all, seed {seed}")
+        print_table(
+            "Response time",
+            ["policy", "mean", "±", "worse than the best by", "±", "50%", "95%", "99%", "preemptions"],
+            [
+                (
+                    row["policy"],
+                    *(
+                        ("unstable", "", "", "", "", "", "")
+                        if not row["stable"]
+                        else (
+                            f"{row['mean_response_time']:.5g}",
+                            f"{row['interval']:.2g}",
+                            *(
+                                ("–", "")
+                                if row["worse_than_best_by"] == 0
+                                else (f"{row['worse_than_best_by']:.4g}", f"{row['worse_interval']:.2g}")
+                            ),
+                            *(f"{row[p]:.4g}" for p in ("p50", "p95", "p99")),
+                        )
+                    ),
+                    f"{row['preemption_rate']:.4g}",
+                )
+                for row in table.to_dicts()
+            ],
+        )
+    for label, message in found.errors.items():
+        remark(f"{label}: {message}")

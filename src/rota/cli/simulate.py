@@ -1,0 +1,153 @@
+"""`rota simulate`: a policy on a system, measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+import rota
+from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
+
+if TYPE_CHECKING:
+    from rota.policy import Policy
+    from rota.simulation import SimulationProgress
+
+
+def simulate(
+    file: Path,
+    policy: str,
+    /,
+    *,
+    jobs: int = 1_000_000,
+    seed: int = 0,
+    until: float | None = None,
+    warmup: float | None = None,
+    log: Path | None = None,
+    log_jobs: int = 1000,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Simulates a policy: response times with confidence intervals, tails, utilization.
+
+    Ctrl-C ends the run and prints what was measured so far.
+
+    Parameters
+    ----------
+    file
+        The system, a TOML file (see: rota schema).
+    policy
+        A name (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers, server-filling) or a policy file (from: rota design
+        -o).
+    jobs
+        How many jobs arrive.
+    seed
+        The same seed gives the same result, and the same jobs to every policy.
+    until
+        Stop as soon as the 95 % interval of the mean response time is this narrow, relative to the mean; --jobs is then the most.
+    warmup
+        The part of the run to leave out; found by MSER if not given.
+    log
+        Write the events of the first jobs to this parquet file.
+    log_jobs
+        How many jobs to log.
+    json
+        Print one JSON object instead of tables.
+    """
+    system = rota.read_system(file)
+    with ProgressLine() as line:
+
+        def show(at: SimulationProgress) -> None:
+            line.update(at.time_s, progress_text(at))
+
+        result = rota.simulate(
+            system,
+            named_or_read(policy),
+            jobs=jobs,
+            seed=seed,
+            until=until,
+            warmup=warmup,
+            log_jobs=log_jobs if log is not None else 0,
+            progress=show,
+        )
+    if log is not None and result.log is not None:
+        result.log.write_parquet(log)
+        remark(f"{len(result.log)} events written to {log}")
+    if result.interrupted:
+        remark(f"interrupted after {result.jobs:,} jobs")
+    print_json(as_fields(result)) if json else print_result(result)
+    if not result.stable:
+        raise rota.Unstable(unstable_text(result))
+
+
+def named_or_read(policy: str) -> Policy:
+    """A policy by name, or read from its file."""
+    from rota.simulation import POLICY_NAMES
+
+    if policy in POLICY_NAMES:
+        return POLICY_NAMES[policy]
+    if not Path(policy).exists() and not policy.endswith(".json"):
+        rule = f"must be one of {', '.join(POLICY_NAMES)}, or a policy file"
+        raise rota.BadSpec([rota.Problem("policy", rule, policy)])
+    return rota.read_policy(policy)
+
+
+def progress_text(at: SimulationProgress) -> str:
+    """How far a simulation has come, in one line."""
+    text = f"{at.done:,} jobs, {at.events_per_s / 1e6:.1f} million events/s"
+    if at.jobs is not None:
+        return f"{at.done / at.jobs:.0%}: {text}, {at.time_s * (at.jobs / at.done - 1):.0f} s left"
+    return f"{text}, interval ±{at.half_width:.1%}"
+
+
+def unstable_text(result: rota.Result) -> str:
+    """What to say of a queue that keeps growing."""
+    return f"{result.name} does not keep up: {result.growth:.4g} jobs per unit of time pile up, so it has no mean response time"
+
+
+def as_fields(result: rota.Result) -> dict[str, Any]:
+    """The fields of a `Result` under their Python names; what is undefined becomes null."""
+    hidden = ("system", "policy", "batches", "log")
+    fields = {name: value for name, value in vars(result).items() if name not in hidden}
+    return finite({"policy": result.name, "names": result.system.names, "resources": result.system.resources, **fields})
+
+
+def print_result(result: rota.Result) -> None:
+    """The tables of `rota simulate`."""
+    system = result.system
+    print(f"{result.name}: {result.jobs:,} jobs, {result.simulated_time:.6g} units of time, seed {result.seed}")
+    if not result.stable:
+        return
+    print(f"Mean response time {result.mean_response_time:.5g} ± {result.interval:.2g} (95 %), warm-up {result.warmup:.0%} left out")
+    print_table(
+        "Job types",
+        ["", "E[Q]", "±", "E[T]", "±", "waiting", "slowdown", "T 50%", "T 95%", "T 99%"],
+        [
+            (
+                name,
+                f"{result.mean_queue_length[i]:.5g}",
+                f"{result.mean_queue_length_interval[i]:.2g}",
+                f"{result.response_time[i]:.5g}",
+                f"{result.response_time_interval[i]:.2g}",
+                f"{result.waiting_time[i]:.4g}",
+                f"{result.slowdown[i]:.4g}",
+                *(f"{result.type_response_time_quantiles[p][i]:.4g}" for p in (0.5, 0.95, 0.99)),
+            )
+            for i, name in enumerate(system.names)
+        ],
+    )
+    tails = [
+        ("response time", result.mean_response_time, result.response_time_quantiles),
+        ("waiting time", result.mean_waiting_time, result.waiting_time_quantiles),
+        ("slowdown", result.mean_slowdown, result.slowdown_quantiles),
+    ]
+    print_table(
+        "All jobs",
+        ["", "mean", *(f"{100 * p:g}%" for p in result.response_time_quantiles)],
+        [(label, f"{mean:.5g}", *(f"{x:.4g}" for x in values.values())) for label, mean, values in tails],
+    )
+    used = ", ".join(f"{name} {part:.1%}" for name, part in zip(system.resources, result.utilization, strict=True))
+    print(f"\nIn use: {used}.")
+    print(f"Preemptions per unit of time: {result.preemption_rate:.4g}.")
+    if result.switch_rate > 0:
+        print(f"Switches per unit of time: {result.switch_rate:.4g}; {result.switching_fraction:.1%} of the time switching.")

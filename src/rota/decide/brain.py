@@ -1,0 +1,118 @@
+"""From a policy to its decision function and what the function needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rota.arrays import Array, Int
+from rota.capacity import Units, integer_units, list_schedules
+from rota.capacity.packing import workspace
+from rota.decide.msr import MSRData, msr, msr_backfill
+from rota.decide.queue_order import easy, fcfs, first_fit_policy, server_filling
+from rota.decide.weights import MaxWeightData, TimersData, max_weight, randomized_timers, tie_breaker
+from rota.errors import Infeasible, TooManySchedules
+from rota.model import System
+from rota.policy import EASY, FCFS, MSR, Custom, FirstFit, MaxWeight, Policy, RandomizedTimers, ServerFilling
+from rota.process import ModulatingProcess, build_process
+
+__all__ = ["Brain", "brain_of", "policy_name", "preempts"]
+
+_SHORT_LIST = 300  # maximal schedules up to which MaxWeight goes through the list
+
+
+class Brain(NamedTuple):
+    """A decision function, its constants, and how many numbers it keeps."""
+
+    name: str
+    decide: Callable[[Any, Any], float]
+    data: Any
+    memory: int
+    counters: int
+
+
+def brain_of(system: System, policy: Policy) -> Brain:
+    """The brain of a policy on a system."""
+    K = len(system.names)
+    match policy:
+        case FCFS():
+            return Brain("fcfs", fcfs, 0, 1, 1)
+        case FirstFit():
+            return Brain("first-fit", first_fit_policy, 0, 1, 1)
+        case EASY():
+            return Brain("easy", easy, 0, 1, 1)
+        case ServerFilling():
+            _check_server_filling(system)
+            largest_first = np.argsort(-integer_units(system).demand[:, 0], kind="stable")
+            return Brain("server-filling", server_filling, largest_first, 1, 1)
+        case MaxWeight():
+            name = "max-weight" if policy.preemption == "full" else "max-weight without preemption"
+            return Brain(name, max_weight, _max_weight_data(system, policy), 1, 1)
+        case RandomizedTimers():
+            return Brain("randomized-timers", randomized_timers, TimersData(policy.rate, policy.power, policy.floor), K + 2, K)
+        case MSR():
+            data = _msr_data(build_process(system, policy), policy)
+            return Brain(policy_name(policy), msr_backfill if policy.backfill else msr, data, 2, 1)
+        case Custom():
+            return Brain(policy.name, policy.decide, policy.data, policy.memory, policy.counters)
+    raise Infeasible(f"{policy!r} is not a policy")
+
+
+def policy_name(policy: Policy) -> str:
+    """The short name of a policy."""
+    if isinstance(policy, MSR):
+        return {"full": "pMSR", "none": "nMSR", "setup": "sMSR"}[policy.preemption] + ("+backfill" if policy.backfill else "")
+    if isinstance(policy, Custom):
+        return policy.name
+    names = {FCFS: "fcfs", FirstFit: "first-fit", EASY: "easy", ServerFilling: "server-filling", RandomizedTimers: "randomized-timers"}
+    if isinstance(policy, MaxWeight):
+        return "max-weight" if policy.preemption == "full" else "max-weight-np"
+    return names[type(policy)]
+
+
+def preempts(policy: Policy) -> bool:
+    """Whether a policy may stop a running job."""
+    if isinstance(policy, MSR | MaxWeight):
+        return policy.preemption != "none"
+    return isinstance(policy, ServerFilling | Custom)
+
+
+def _check_server_filling(system: System) -> None:
+    units = integer_units(system)
+    numbers = np.append(units.demand[:, 0], units.capacity[0])
+    if units.demand.shape[1] != 1 or (numbers & (numbers - 1)).any():
+        raise Infeasible("ServerFilling needs one resource, and demands and capacity that are powers of two of one unit")
+
+
+def _max_weight_data(system: System, policy: MaxWeight) -> MaxWeightData:
+    units: Units = integer_units(system)
+    K = len(system.names)
+    schedules: Int = np.zeros((0, K), dtype=np.int64)
+    with suppress(TooManySchedules):
+        schedules = list_schedules(system, maximal=True, limit=_SHORT_LIST)
+    # Prices for the branch and bound to choose from: by what the arriving work needs, each resource alone, all alike.
+    pressure: Array = system.offered_work @ units.demand / units.capacity
+    mixed = pressure / max(float(pressure.max()), 1e-300)
+    prices = (np.vstack([mixed, np.eye(len(mixed)), np.ones(len(mixed))]) + 1e-3) / units.capacity
+    space = workspace(*units.demand.shape)
+    return MaxWeightData(schedules, prices, policy.preemption == "full", tie_breaker(K), np.zeros(K), np.zeros(K, dtype=np.int64), space)
+
+
+def _msr_data(process: ModulatingProcess, policy: MSR) -> MSRData:
+    order = np.argsort(process.source, kind="stable")
+    start = np.zeros(len(process) + 1, dtype=np.int64)
+    np.add.at(start, process.source + 1, 1)
+    return MSRData(
+        schedules=np.ascontiguousarray(process.schedules),
+        in_setup=np.ascontiguousarray(process.held - process.schedules),
+        working=np.ascontiguousarray(process.working),
+        start=np.cumsum(start),
+        target=np.ascontiguousarray(process.target[order]),
+        rate=np.ascontiguousarray(process.rate[order]),
+        trigger=np.ascontiguousarray(process.trigger[order]),
+        skip=policy.empty_slots == "skip",
+        preemptive=policy.preemption != "none",
+    )

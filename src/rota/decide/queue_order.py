@@ -1,0 +1,167 @@
+"""Policies that follow the order of arrival: FCFS, First-Fit, ServerFilling, EASY backfilling."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rota.arrays import Array, Int
+from rota.decide.state import ARRIVAL, COMPLETION, NONE, State, copy_waiting, first_fit, fits_one, oldest_next, take_next
+from rota.kernel import kernel
+
+__all__ = ["easy", "fcfs", "first_fit_policy", "server_filling"]
+
+
+@kernel
+def fcfs(state: State, target: Int) -> float:
+    """First come, first served: the oldest waiting job starts as long as it fits; the first that does not stops all behind it."""
+    kind, i = state.event[0], state.event[1]
+    if kind == ARRIVAL:
+        if state.counters[0] == 1 or not fits_one(state.demand, state.free, i):
+            state.counters[0] = 1  # someone waits: nobody overtakes
+            state.scope[0] = NONE
+        else:
+            target[i] += 1
+            state.scope[0] = i
+        return np.inf
+    if kind == COMPLETION:
+        target[i] -= 1
+        state.scope[0] = i
+        if state.counters[0] == 0:
+            return np.inf
+    state.scope[0] = -1
+    state.counters[0] = _start_in_order(state, target)
+    return np.inf
+
+
+@kernel
+def _start_in_order(state: State, target: Int) -> int:
+    """Starts the oldest waiting jobs while they fit; 1 if one is left waiting."""
+    copy_waiting(state)
+    while True:
+        head = oldest_next(state, False)
+        if head < 0:
+            return 0
+        if not fits_one(state.demand, state.room, head):
+            return 1
+        take_next(state, target, head)
+
+
+@kernel
+def first_fit_policy(state: State, target: Int) -> float:
+    """First-Fit: whenever something changes, the oldest waiting job that fits starts, then the next, until none fits."""
+    kind, i = state.event[0], state.event[1]
+    if kind == ARRIVAL:
+        # None of the older waiting jobs fits, or it would run: only the new one can, if no other of its type waits.
+        if state.system[i] - state.running[i] > 1 or not fits_one(state.demand, state.free, i):
+            state.scope[0] = NONE
+        else:
+            target[i] += 1
+            state.scope[0] = i
+        return np.inf
+    if kind == COMPLETION:
+        target[i] -= 1
+    copy_waiting(state)
+    first_fit(state, target)
+    return np.inf
+
+
+@kernel
+def server_filling(state: State, target: Int) -> float:
+    """ServerFilling: of the oldest jobs that together fill the server, the largest first. One resource, demands powers of two.
+
+    `data` (K,): the types, largest demand first.
+    """
+    K = target.shape[0]
+    for i in range(K):
+        state.next_up[i], state.chosen[i] = state.oldest[i], 0
+    need = 0
+    while need < state.capacity[0]:
+        head = oldest_next(state, False)
+        if head < 0:
+            break
+        state.chosen[head] += 1
+        need += state.demand[head, 0]
+        state.next_up[head] = state.newer[state.next_up[head]]
+    left = state.capacity[0]
+    for k in range(K):
+        i = state.data[k]
+        target[i] = min(state.chosen[i], left // state.demand[i, 0])
+        left -= target[i] * state.demand[i, 0]
+    return np.inf
+
+
+@kernel
+def easy(state: State, target: Int) -> float:
+    """EASY backfilling: the oldest waiting job has a reservation; others start only if they do not delay it by the estimates.
+
+    Within a type first come, first served. The reservation is for the earliest time at which, going by the estimates of the running jobs,
+    the head job fits; a job may start if it fits now and either ends before that time or leaves the head job its room.
+    """
+    K, R = state.demand.shape
+    now = state.clock[0]
+    if state.event[0] == COMPLETION:
+        target[state.event[1]] -= 1
+    if _start_in_order(state, target) == 0:
+        return np.inf
+    head = oldest_next(state, False)
+
+    # The reservation: running jobs, those just started included, end in the order of their estimates until the head job fits.
+    n = 0
+    for i in range(K):
+        job = state.oldest[i]
+        for place in range(target[i]):
+            state.keys[n] = state.finish[job] if place < state.running[i] else now + state.estimate[job]
+            state.places[n] = i
+            n += 1
+            job = state.newer[job]
+    _heapify(state.keys, state.places, n)
+    spare = state.chosen[:R]
+    for r in range(R):
+        spare[r] = state.room[r]
+    reservation = now
+    while n > 0 and not fits_one(state.demand, spare, head):
+        reservation = max(state.keys[0], now)
+        for r in range(R):
+            spare[r] += state.demand[state.places[0], r]
+        n -= 1
+        state.keys[0], state.places[0] = state.keys[n], state.places[n]
+        _sink(state.keys, state.places, n, 0)
+    for r in range(R):
+        spare[r] -= state.demand[head, r]
+
+    # Backfilling, oldest first; a type whose next job may not start has no other that may.
+    state.next_up[head] = -1
+    while True:
+        best = oldest_next(state, False)
+        if best < 0:
+            return np.inf
+        harmless = now + state.estimate[state.next_up[best]] <= reservation
+        if fits_one(state.demand, state.room, best) and (harmless or fits_one(state.demand, spare, best)):
+            if not harmless:
+                for r in range(R):
+                    spare[r] -= state.demand[best, r]
+            take_next(state, target, best)
+        else:
+            state.next_up[best] = -1
+
+
+@kernel
+def _sink(keys: Array, values: Int, n: int, place: int) -> None:
+    """Lets the entry at a place of a heap (smallest key first) sink to where it belongs."""
+    while True:
+        child = 2 * place + 1
+        if child >= n:
+            return
+        if child + 1 < n and keys[child + 1] < keys[child]:
+            child += 1
+        if keys[child] >= keys[place]:
+            return
+        keys[place], keys[child] = keys[child], keys[place]
+        values[place], values[child] = values[child], values[place]
+        place = child
+
+
+@kernel
+def _heapify(keys: Array, values: Int, n: int) -> None:
+    for place in range(n // 2 - 1, -1, -1):
+        _sink(keys, values, n, place)

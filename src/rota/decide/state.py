@@ -1,0 +1,161 @@
+"""What a decision function sees, and the small tools it may use.
+
+A decision function has the form
+
+    decide(state, target) -> float
+
+It is called at the start and after every event, writes into `target` (K,) how many jobs of each type should run now, and returns the time
+at which it wants to be asked again (`numpy.inf`: not before the next event). `target` keeps what was written last. The body, simulated or
+live, obeys: of each type the oldest waiting job starts first and the youngest running one yields first, so the running jobs of a type are
+always its oldest.
+
+Jobs of a type form a list from old to new: `oldest[i]`, then `newer[job]`, and `first_waiting[i]` is the first that does not run; −1 ends
+it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.arrays import Array, Int
+from rota.kernel import kernel
+
+__all__ = [
+    "ALL",
+    "ARRIVAL",
+    "COMPLETION",
+    "NONE",
+    "START",
+    "TIMER",
+    "State",
+    "copy_waiting",
+    "exponential",
+    "first_fit",
+    "fits_one",
+    "oldest_next",
+    "seeded",
+    "take_next",
+    "uniform",
+]
+
+START, ARRIVAL, COMPLETION, TIMER = 0, 1, 2, 3  # kinds of events
+ALL, NONE = -1, -2  # scopes of a decision
+
+
+class State(NamedTuple):
+    """The state of the server, in arrays that body and brain share. A decision function reads all and writes only what is its own."""
+
+    clock: Array  # (1,) the time now
+    event: Int  # (2,) kind and type of the event that was
+    mode: Int  # (2,) out: 0 or 1 while a policy switches between schedules, and how often it has begun to
+    scope: Int  # (1,) out: which targets may have changed; ALL is assumed unless the function says NONE or one type
+    system: Int  # (K,) jobs present
+    running: Int  # (K,) of which running
+    free: Int  # (R,) units not held by running jobs
+    demand: Int  # (K, R)
+    capacity: Int  # (R,)
+    service_rate: Array  # (K,)
+    oldest: Int  # (K,) oldest job present, or −1
+    first_waiting: Int  # (K,) oldest waiting job, or −1
+    newer: Int  # (jobs,) next newer job of the same type, or −1
+    sequence: Int  # (jobs,) number of the job in order of arrival
+    finish: Array  # (jobs,) expected end of a running job by its estimate
+    estimate: Array  # (jobs,) estimated size of a job
+    memory: Array  # the function's own numbers
+    counters: Int  # the function's own counters
+    random: NDArray[np.uint64]  # (4,) the function's own random stream
+    room: Int  # (R,) scratch for the function
+    next_up: Int  # (K,) scratch
+    chosen: Int  # (K,) scratch
+    keys: Array  # (jobs,) scratch
+    places: Int  # (jobs,) scratch
+    data: Any  # the policy's constants, as the function wants them
+
+
+@kernel
+def fits_one(demand: Int, free: Int, i: int) -> bool:
+    """Whether one more job of type i fits into what is free."""
+    for r in range(free.shape[0]):  # noqa: SIM110 (numba has no all())
+        if demand[i, r] > free[r]:
+            return False
+    return True
+
+
+@kernel
+def copy_waiting(state: State) -> None:
+    """`next_up` := the first waiting job of each type, `room` := what is free."""
+    for i in range(state.next_up.shape[0]):
+        state.next_up[i] = state.first_waiting[i]
+    for r in range(state.room.shape[0]):
+        state.room[r] = state.free[r]
+
+
+@kernel
+def take_next(state: State, target: Int, i: int) -> None:
+    """The next job of type i is to run: it takes its room, and the one behind it is next."""
+    target[i] += 1
+    for r in range(state.room.shape[0]):
+        state.room[r] -= state.demand[i, r]
+    state.next_up[i] = state.newer[state.next_up[i]]
+
+
+@kernel
+def oldest_next(state: State, fitting: bool) -> int:
+    """The type whose next job is the oldest (`fitting`: of those that fit into the room), −1 if there is none."""
+    best = -1
+    for i in range(state.next_up.shape[0]):
+        job = state.next_up[i]
+        if job >= 0 and (best < 0 or state.sequence[job] < state.sequence[state.next_up[best]]):  # noqa: SIM102
+            if not fitting or fits_one(state.demand, state.room, i):
+                best = i
+    return best
+
+
+@kernel
+def first_fit(state: State, target: Int) -> None:
+    """Adds the jobs that are next up to the target, the oldest that fits into the room first, until none fits."""
+    while True:
+        i = oldest_next(state, True)
+        if i < 0:
+            return
+        take_next(state, target, i)
+
+
+# ---------------------------------------------------------------------------------------------------------------- randomness
+
+
+def seeded(sequence: np.random.SeedSequence) -> NDArray[np.uint64]:
+    """The start of a random stream."""
+    return sequence.generate_state(4, np.uint64).astype(np.uint64)
+
+
+@kernel
+def _next(random: NDArray[np.uint64]) -> Any:
+    """xoshiro256++ (Blackman and Vigna 2019)."""
+    s0, s1, s2, s3 = random[0], random[1], random[2], random[3]
+    total = s0 + s3
+    result = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
+    t = s1 << np.uint64(17)
+    s2 ^= s0
+    s3 ^= s1
+    s1 ^= s2
+    s0 ^= s3
+    s2 ^= t
+    s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+    random[0], random[1], random[2], random[3] = s0, s1, s2, s3
+    return result
+
+
+@kernel
+def uniform(random: NDArray[np.uint64]) -> float:
+    """A number in [0, 1)."""
+    return float(_next(random) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@kernel
+def exponential(random: NDArray[np.uint64], rate: float) -> float:
+    """An exponential time with this rate."""
+    return float(-np.log(1.0 - uniform(random)) / rate)

@@ -1,0 +1,146 @@
+"""Policies that weigh schedules by queue lengths: MaxWeight and Randomized-Timers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rota.arrays import Array, Int
+from rota.capacity.packing import Workspace, search_best
+from rota.decide.state import ARRIVAL, COMPLETION, START, TIMER, State, exponential, uniform
+from rota.kernel import kernel
+
+__all__ = ["MaxWeightData", "TimersData", "max_weight", "randomized_timers", "tie_breaker"]
+
+_NODES = 1 << 62
+
+
+class MaxWeightData(NamedTuple):
+    """`schedules` (n, K): the maximal schedules where they are few, else empty;
+    `prices` (m, R): resource prices that the branch and bound may choose from.
+    """
+
+    schedules: Int
+    prices: Array
+    preemptive: bool
+    tie: Array
+    weight: Array  # (K,) scratch
+    waiting: Int  # (K,) scratch
+    space: Workspace
+
+
+def tie_breaker(K: int) -> Array:
+    """Small additions to the weights, different for every type, so that schedules of equal weight do not tie."""
+    return np.asarray(1e-6 * np.modf((np.arange(K) + 1) * 0.6180339887498949)[0])
+
+
+@kernel
+def max_weight(state: State, target: Int) -> float:
+    """MaxWeight: the schedule u ≤ Q of largest Σ u_i Q_i; without preemption, the best addition to what runs."""
+    K = target.shape[0]
+    data = state.data
+    for i in range(K):
+        data.weight[i] = state.system[i] + data.tie[i]
+    if not data.preemptive:
+        if state.event[0] == COMPLETION:
+            target[state.event[1]] -= 1
+        for i in range(K):
+            data.waiting[i] = state.system[i] - state.running[i]
+        search_best(state.demand, state.free, data.weight, data.waiting, data.prices, 0.0, _NODES, data.space)
+        for i in range(K):
+            target[i] += data.space.best[i]
+    elif data.schedules.shape[0] > 0:
+        best, chosen = -1.0, 0
+        for s in range(data.schedules.shape[0]):
+            value = 0.0
+            for i in range(K):
+                value += min(data.schedules[s, i], state.system[i]) * data.weight[i]
+            if value > best:
+                best, chosen = value, s
+        for i in range(K):
+            target[i] = min(data.schedules[chosen, i], state.system[i])
+    else:
+        search_best(state.demand, state.capacity, data.weight, state.system, data.prices, 0.0, _NODES, data.space)
+        for i in range(K):
+            target[i] = data.space.best[i]
+    return np.inf
+
+
+class TimersData(NamedTuple):
+    """Parameters of Randomized-Timers: clock rate r per type, f(x) = log(1+x)^power, and the floor 1e-4·f(max Q) as a factor."""
+
+    rate: float
+    power: float
+    floor: float
+
+
+@kernel
+def _timers_weight(state: State, i: int) -> float:
+    longest = 0
+    for k in range(state.system.shape[0]):
+        longest = max(longest, state.system[k])
+    own = np.log(1.0 + state.system[i]) ** state.data.power
+    return float(max(own, state.data.floor * np.log(1.0 + longest) ** state.data.power))
+
+
+@kernel
+def randomized_timers(state: State, target: Int) -> float:
+    """Randomized-Timers (Ghaderi 2016; Psychas and Ghaderi 2018): slots are taken at random ticks and given back at random departures.
+
+    Each type has a clock of rate r: at a tick a slot of the type is tried and, where it fits, held, by a waiting job or by a dummy. A
+    dummy completes like a job of its type. When a slot's job or dummy is done, the slot is kept with probability 1 − e^(−w), w =
+    max(f(Q_i), floor·f(max Q)).
+    An arrival takes a dummy's slot of its type. `counters[i]`: slots held.
+    """
+    K = target.shape[0]
+    slots = state.counters
+    dummies = state.memory  # the first K: rates at which the dummies of each type ring
+    kind, i = state.event[0], state.event[1]
+    if kind == START:
+        for k in range(K):
+            slots[k] = 0
+    elif kind == COMPLETION:
+        if uniform(state.random) < np.exp(-_timers_weight(state, i)):
+            slots[i] -= 1
+    elif kind == TIMER:
+        total = K * state.data.rate
+        for k in range(K):
+            dummies[k] = (slots[k] - target[k]) * state.service_rate[k]
+            total += dummies[k]
+        draw = uniform(state.random) * total
+        i = 0
+        ticks = draw < K * state.data.rate
+        if ticks:
+            i = min(int(draw / state.data.rate), K - 1)
+        else:
+            draw -= K * state.data.rate
+            while i < K - 1 and draw >= dummies[i]:
+                draw -= dummies[i]
+                i += 1
+        if ticks:
+            room = True
+            for r in range(state.capacity.shape[0]):
+                used = state.demand[i, r]
+                for k in range(K):
+                    used += slots[k] * state.demand[k, r]
+                if used > state.capacity[r]:
+                    room = False
+            if room:
+                slots[i] += 1
+        elif slots[i] > target[i] and uniform(state.random) < np.exp(-_timers_weight(state, i)):
+            slots[i] -= 1
+    if kind == START:
+        for k in range(K):
+            target[k] = 0
+    else:
+        target[i] = min(state.system[i], slots[i])
+        state.scope[0] = i
+    rate = K * state.data.rate
+    for k in range(K):
+        rate += (slots[k] - target[k]) * state.service_rate[k]
+    if kind == ARRIVAL and state.memory[K] == rate:
+        return float(state.memory[K + 1])  # nothing rings sooner or later than before
+    state.memory[K] = rate
+    state.memory[K + 1] = state.clock[0] + exponential(state.random, rate)
+    return float(state.memory[K + 1])

@@ -1,0 +1,81 @@
+"""The policies that MSR is compared with, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from rota.errors import BadSpec, Problem
+
+__all__ = ["EASY", "FCFS", "Custom", "FirstFit", "MaxWeight", "RandomizedTimers", "ServerFilling"]
+
+
+@dataclass(frozen=True)
+class FCFS:
+    """First come, first served: the first waiting job that does not fit stops all behind it. Never preempts."""
+
+
+@dataclass(frozen=True)
+class FirstFit:
+    """The oldest waiting job that fits starts (backfilling without reservations). Never preempts."""
+
+
+@dataclass(frozen=True)
+class EASY:
+    """Backfilling with a reservation for the oldest waiting job, by estimated sizes, as HPC sites run it. Never preempts."""
+
+
+@dataclass(frozen=True)
+class ServerFilling:
+    """Of the oldest jobs that together fill the server, the largest first. One resource, powers of two. Preempts."""
+
+
+@dataclass(frozen=True)
+class MaxWeight:
+    """The schedule of largest Σ u_i Q_i with u ≤ Q, at every arrival and departure; without preemption, the best addition to what runs."""
+
+    preemption: Literal["full", "none"] = "full"
+
+    def __post_init__(self) -> None:
+        if self.preemption not in ("full", "none"):
+            raise BadSpec([Problem("preemption", 'must be "full" or "none"', self.preemption)])
+
+
+@dataclass(frozen=True)
+class RandomizedTimers:
+    """Slots taken at random ticks and given back at random departures. Never preempts.
+
+    `rate` r of each type's clock; weight f(x) = log(1 + x)^power, at least `floor`·f(longest queue).
+    """
+
+    rate: float = 0.01
+    power: float = 0.7
+    floor: float = 1e-4
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(name, "must be positive and finite", value)
+            for name, value in (("rate", self.rate), ("power", self.power), ("floor", self.floor))
+            if not (np.isfinite(value) and value > 0)
+        ]
+        if problems:
+            raise BadSpec(problems)
+
+
+@dataclass(frozen=True)
+class Custom:
+    """A policy of your own: `decide(state, target) -> time of the next question`, see `rota.decide`.
+
+    `data` reaches the function as `state.data`; `memory` and `counters` are the numbers of floats and integers it may keep between calls.
+    With `compiled=None` the function is compiled if numba can, and runs as plain Python otherwise.
+    """
+
+    decide: Callable[[Any, Any], float]
+    name: str = "custom"
+    data: Any = 0
+    memory: int = 8
+    counters: int = 8
+    compiled: bool | None = None

@@ -1,0 +1,22 @@
+"""The event engine, workloads, statistics (warm-up, confidence intervals, quantiles), and comparisons on the same jobs."""
+
+from rota.simulation.compare import Comparison, Difference, compare, compare_pair
+from rota.simulation.named import POLICY_NAMES, as_policy
+from rota.simulation.simulate import Result, SimulationProgress, simulate
+from rota.simulation.workload import Chunk, Jobs, PoissonArrivals, Workload
+
+__all__ = [
+    "POLICY_NAMES",
+    "Chunk",
+    "Comparison",
+    "Difference",
+    "Jobs",
+    "PoissonArrivals",
+    "Result",
+    "SimulationProgress",
+    "Workload",
+    "as_policy",
+    "compare",
+    "compare_pair",
+    "simulate",
+]

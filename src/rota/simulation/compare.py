@@ -1,0 +1,114 @@
+"""`compare`: several policies on the same jobs, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rota.errors import RotaError
+from rota.model import System
+from rota.policy import Policy
+from rota.simulation.named import as_policy
+from rota.simulation.simulate import Result, SimulationProgress, simulate
+from rota.simulation.statistics import half_width
+from rota.simulation.workload import Workload
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Comparison", "Difference", "compare", "compare_pair"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean response time of one policy minus that of another, on the same jobs, with its 95 % half-width."""
+
+    mean: float
+    interval: float
+
+    @property
+    def significant(self) -> bool:
+        """Whether zero is outside the interval."""
+        return abs(self.mean) > self.interval
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Results by policy, in the order given; `best` is the stable one of lowest mean response time."""
+
+    results: tuple[Result, ...]
+    errors: dict[str, str]
+
+    @property
+    def best(self) -> Result | None:
+        """The stable result of lowest mean response time."""
+        stable = [result for result in self.results if result.stable]
+        return min(stable, key=lambda result: result.mean_response_time, default=None)
+
+    def table(self) -> pl.DataFrame:
+        """One row per policy."""
+        import polars as pl
+
+        best = self.best
+        rows = []
+        for result in self.results:
+            difference = compare_pair(result, best) if best is not None and result.stable and result is not best else None
+            rows.append(
+                {
+                    "policy": result.name,
+                    "stable": result.stable,
+                    "mean_response_time": result.mean_response_time,
+                    "interval": result.interval,
+                    **{f"p{100 * p:g}": value for p, value in result.response_time_quantiles.items()},
+                    "mean_waiting_time": result.mean_waiting_time,
+                    "mean_slowdown": result.mean_slowdown,
+                    "worse_than_best_by": difference.mean if difference else (0.0 if result is best else np.nan),
+                    "worse_interval": difference.interval if difference else (0.0 if result is best else np.nan),
+                    "preemption_rate": result.preemption_rate,
+                    "utilization": float(result.utilization.max()),
+                    "events_per_s": result.events_per_s,
+                }
+            )
+        return pl.DataFrame(rows)
+
+
+def compare(
+    system: System,
+    policies: Sequence[Policy | str],
+    *,
+    jobs: int = 1_000_000,
+    seed: int = 0,
+    workload: Workload | None = None,
+    progress: Callable[[str, SimulationProgress], None] | None = None,
+) -> Comparison:
+    """Simulates every policy on the same jobs. A policy that cannot run on this system is reported in `errors`, by name."""
+    results: list[Result] = []
+    errors: dict[str, str] = {}
+    for given in policies:
+        policy = as_policy(given)
+        label = given if isinstance(given, str) else repr(given)
+
+        def tell(at: SimulationProgress, label: str = label) -> None:
+            if progress is not None:
+                progress(label, at)
+
+        try:
+            results.append(simulate(system, policy, jobs=jobs, seed=seed, workload=workload, progress=tell))
+        except RotaError as error:
+            errors[label] = str(error)
+        if results and results[-1].interrupted:
+            break
+    return Comparison(tuple(results), errors)
+
+
+def compare_pair(first: Result, second: Result) -> Difference:
+    """The difference of two policies that saw the same jobs, batch by batch, so that what the jobs have in common cancels."""
+    n = min(len(first.batches), len(second.batches))
+    a, b = first.batches[-n:], second.batches[-n:]
+    good = (a[:, 0] > 0) & (b[:, 0] > 0)
+    a, b = a[good], b[good]
+    difference = a[:, 1] / a[:, 0] - b[:, 1] / b[:, 0]
+    return Difference(first.mean_response_time - second.mean_response_time, half_width(difference, a[:, 0]))

@@ -1,0 +1,188 @@
+"""One run of one policy: the arrays of the engine, fed with chunks of jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rota.arrays import Array, Int
+from rota.capacity import integer_units
+from rota.decide import Brain, State, seeded
+from rota.model import System
+from rota.simulation.compiled import runner_of
+from rota.simulation.engine import FULL_LOG, Body
+from rota.simulation.tally import Tally, new_tally
+from rota.simulation.workload import Chunk
+
+__all__ = ["Run"]
+
+_LOG = 1 << 16
+
+
+class Run:
+    """The state of a simulation between chunks."""
+
+    def __init__(
+        self,
+        system: System,
+        brain: Brain,
+        seed: np.random.SeedSequence,
+        *,
+        batch_jobs: int,
+        log: bool = False,
+        check: bool = False,
+        compiled: bool | None = None,
+    ) -> None:
+        units = integer_units(system)
+        K, R = units.demand.shape
+        self.system, self.batch_jobs, self.check = system, batch_jobs, check
+        self.log: list[Array] | None = [] if log else None
+        self._engine = runner_of(brain.decide, compiled)
+        self.state = State(
+            clock=np.zeros(1),
+            event=np.zeros(2, dtype=np.int64),
+            mode=np.zeros(2, dtype=np.int64),
+            scope=np.zeros(1, dtype=np.int64),
+            system=np.zeros(K, dtype=np.int64),
+            running=np.zeros(K, dtype=np.int64),
+            free=units.capacity.copy(),
+            demand=units.demand.copy(),
+            capacity=units.capacity.copy(),
+            service_rate=np.array(system.service_rate),
+            oldest=np.full(K, -1, dtype=np.int64),
+            first_waiting=np.full(K, -1, dtype=np.int64),
+            newer=np.empty(0, dtype=np.int64),
+            sequence=np.empty(0, dtype=np.int64),
+            finish=np.empty(0),
+            estimate=np.empty(0),
+            memory=np.zeros(max(brain.memory, 1)),
+            counters=np.zeros(max(brain.counters, 1), dtype=np.int64),
+            random=seeded(seed),
+            room=np.zeros(R, dtype=np.int64),
+            next_up=np.zeros(K, dtype=np.int64),
+            chosen=np.zeros(max(K, R), dtype=np.int64),
+            keys=np.empty(0),
+            places=np.empty(0, dtype=np.int64),
+            data=brain.data,
+        )
+        empty_int, empty = np.empty(0, dtype=np.int64), np.empty(0)
+        self.body = Body(
+            kind=empty_int,
+            arrival=empty,
+            size=empty,
+            remaining=empty,
+            older=empty_int,
+            newest=np.full(K, -1, dtype=np.int64),
+            position=empty_int,
+            heap=empty_int,
+            ends=empty,
+            unused=empty_int,
+            numbers=np.zeros(7, dtype=np.int64),
+            times=np.full(1, np.inf),
+            log=np.empty((_LOG if log else 0, 4)),
+        )
+        self.target = np.zeros(K, dtype=np.int64)
+        self.tally: Tally = new_tally(K, 0)
+
+    @property
+    def now(self) -> float:
+        """The simulated time."""
+        return float(self.state.clock[0])
+
+    @property
+    def events(self) -> int:
+        """Events so far."""
+        return int(self.body.numbers[5])
+
+    @property
+    def present(self) -> int:
+        """Jobs in the system."""
+        return int(self.state.system.sum())
+
+    def feed(self, chunk: Chunk, *, drain: bool = False) -> None:
+        """Lets the jobs of a chunk arrive; with `drain`, goes on until no job is left."""
+        self._make_room(len(chunk.times))
+        self._make_rows(len(chunk.times) // self.batch_jobs + 2)
+        self.body.numbers[6] = 0
+        while True:
+            if self.log is not None:
+                self._make_log()
+            stopped: Any = self._engine(
+                self.state,
+                self.target,
+                self.body,
+                self.tally,
+                np.ascontiguousarray(chunk.times),
+                np.ascontiguousarray(chunk.kinds),
+                np.ascontiguousarray(chunk.sizes),
+                np.ascontiguousarray(chunk.estimates),
+                self.batch_jobs,
+                drain,
+                self.log is not None,
+                self.check,
+            )
+            if self.log is not None:
+                used = int(self.body.numbers[4])
+                self.log.append(self.body.log[:used].copy())
+                self.body.numbers[4] = 0
+            if stopped != FULL_LOG:
+                return
+
+    def _make_room(self, arriving: int) -> None:
+        """Doubles the places for jobs until a whole chunk fits beside those present."""
+        have, body, state = len(self.body.kind), self.body, self.state
+        free = int(body.numbers[1])
+        if free >= arriving:
+            return
+        need = max(2 * have, have + arriving - free, 1024)
+
+        def grown(array: Any) -> Any:
+            return np.concatenate([array, np.zeros(need - have, dtype=array.dtype)])
+
+        self.state = state._replace(
+            newer=grown(state.newer),
+            sequence=grown(state.sequence),
+            finish=grown(state.finish),
+            estimate=grown(state.estimate),
+            keys=grown(state.keys),
+            places=grown(state.places),
+        )
+        unused = grown(body.unused)
+        unused[free : free + need - have] = np.arange(need - 1, have - 1, -1)  # low places are used first
+        body.numbers[1] = free + need - have
+        self.body = body._replace(
+            kind=grown(body.kind),
+            arrival=grown(body.arrival),
+            size=grown(body.size),
+            remaining=grown(body.remaining),
+            older=grown(body.older),
+            position=grown(body.position),
+            heap=grown(body.heap),
+            ends=grown(body.ends),
+            unused=unused,
+        )
+
+    def _make_rows(self, batches: int) -> None:
+        """Room for the batches of the next chunk; those closed before are taken by `take_batches`."""
+        if len(self.tally.rows) < batches:
+            K = len(self.system.names)
+            fresh = new_tally(K, batches)
+            self.tally = self.tally._replace(rows=fresh.rows, areas=fresh.areas, span=fresh.span)
+
+    def _make_log(self) -> None:
+        need = 4 * self.present + 64
+        if len(self.body.log) < max(need, _LOG):
+            self.body = self.body._replace(log=np.empty((2 * max(need, _LOG), 4)))
+
+    def take_batches(self) -> tuple[Array, Array, Array]:
+        """Sums (n, K, 7), areas (n, 2, K) and spans (n, 2) of the batches closed since the last call."""
+        n = int(self.tally.numbers[0])
+        self.tally.numbers[0] = 0
+        return self.tally.rows[:n].copy(), self.tally.areas[:n].copy(), self.tally.span[:n].copy()
+
+    def take_histogram(self) -> Int:
+        """The histograms (3, K, buckets) since the last call."""
+        counts = self.tally.buckets.copy()
+        self.tally.buckets[:] = 0
+        return counts

@@ -1,0 +1,309 @@
+"""`simulate`: a policy on a system, with warm-up left out, confidence intervals and quantiles."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rota.arrays import Array, Int
+from rota.decide import brain_of, policy_name
+from rota.errors import BadSpec, Infeasible, Problem
+from rota.model import System
+from rota.policy import Custom, Policy
+from rota.simulation.named import as_policy
+from rota.simulation.run import Run
+from rota.simulation.statistics import QUANTILES, grows, half_width, mser, quantiles
+from rota.simulation.workload import Chunk, PoissonArrivals, Workload
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Result", "SimulationProgress", "simulate"]
+
+_ROWS = 4096  # batches kept; when there are more, neighbours are joined
+_SEGMENTS = 32  # histograms kept
+
+
+@dataclass(frozen=True)
+class SimulationProgress:
+    """How far a simulation has come. `jobs` is None if it runs until an interval is narrow."""
+
+    done: int
+    jobs: int | None
+    events_per_s: float
+    half_width: float
+    time_s: float
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What was measured after the warm-up; arrays have one entry per type (K,). Intervals are half-widths at 95 % confidence.
+
+    If the queue kept growing (`stable` is False), means and quantiles are not a number: `growth` tells how many jobs pile up per unit of
+    time.
+    """
+
+    system: System
+    policy: Policy
+    seed: int
+    jobs: int
+    warmup: float
+    stable: bool
+    growth: float
+    interrupted: bool
+    mean_queue_length: Array
+    mean_queue_length_interval: Array
+    response_time: Array
+    response_time_interval: Array
+    response_time_variance: Array
+    waiting_time: Array
+    slowdown: Array
+    mean_response_time: float
+    interval: float
+    mean_waiting_time: float
+    mean_slowdown: float
+    response_time_quantiles: dict[float, float]
+    waiting_time_quantiles: dict[float, float]
+    slowdown_quantiles: dict[float, float]
+    type_response_time_quantiles: dict[float, Array]
+    utilization: Array
+    preemption_rate: float
+    switch_rate: float
+    switching_fraction: float
+    simulated_time: float
+    events: int
+    time_s: float
+    batches: Array = field(repr=False)  # (n, 3) jobs done, sum of response times, time: for paired comparisons
+    log: pl.DataFrame | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The policy's short name."""
+        return policy_name(self.policy)
+
+    @property
+    def events_per_s(self) -> float:
+        """Events per second of computing time."""
+        return self.events / self.time_s if self.time_s > 0 else np.nan
+
+    def __repr__(self) -> str:
+        if not self.stable:
+            return f"<Result of {self.name}: unstable, {self.growth:.4g} jobs per unit of time pile up>"
+        return f"<Result of {self.name}: mean response time {self.mean_response_time:.5g} ± {self.interval:.2g}, {self.jobs:,} jobs>"
+
+
+def simulate(
+    system: System,
+    policy: Policy | str,
+    *,
+    jobs: int = 1_000_000,
+    seed: int = 0,
+    workload: Workload | None = None,
+    until: float | None = None,
+    warmup: float | None = None,
+    log_jobs: int = 0,
+    check: bool = False,
+    progress: Callable[[SimulationProgress], None] | None = None,
+) -> Result:
+    """Simulates a policy (or its name, as "first-fit") on a system.
+
+    Runs until `jobs` have arrived, or, with `until`, until the 95 % interval of the mean response time is that narrow relative to the
+    mean, at most `jobs` all the same. Warm-up is found by MSER unless given as a fraction. The first `log_jobs` jobs are logged event by
+    event. `check` verifies the laws of the engine after every event (slow). Ctrl-C ends the run; what was measured so far is returned.
+    """
+    policy = as_policy(policy)
+    problems = [Problem("jobs", "must be at least 100", jobs)] if jobs < 100 else []
+    if until is not None and not 0 < until < 1:
+        problems.append(Problem("until", "must be between 0 and 1", until))
+    if warmup is not None and not 0 <= warmup < 1:
+        problems.append(Problem("warmup", "must be at least 0 and below 1", warmup))
+    if problems:
+        raise BadSpec(problems)
+    if workload is None and system.arrival_rate.sum() == 0:
+        raise Infeasible("no jobs arrive: there is nothing to simulate")
+    measuring = _Measuring(system, policy, seed, jobs, log_jobs, check)
+    begin = time.perf_counter()
+    interrupted = False
+    try:
+        for chunk in _limited((workload or PoissonArrivals()).chunks(system, measuring.workload_seed), jobs, log_jobs):
+            measuring.feed(chunk)
+            elapsed = time.perf_counter() - begin
+            width = np.inf
+            if until is not None and measuring.ready():
+                partial = measuring.result(warmup, elapsed, False)
+                width = partial.interval / partial.mean_response_time if partial.stable else np.inf
+            if progress is not None:
+                rate = measuring.run.events / max(elapsed, 1e-9)
+                progress(SimulationProgress(measuring.done, jobs if until is None else None, rate, width, elapsed))
+            if until is not None and width <= until:
+                break
+    except KeyboardInterrupt:
+        if not measuring.ready():
+            raise
+        interrupted = True
+    return measuring.result(warmup, time.perf_counter() - begin, interrupted)
+
+
+def _limited(chunks: Iterator[Chunk], jobs: int, log_jobs: int) -> Iterator[Chunk]:
+    """The first `jobs` jobs; the logged ones come in chunks of their own."""
+    left, logged = jobs, log_jobs
+    for chunk in chunks:
+        at = 0
+        while at < len(chunk.times) and left > 0:
+            n = min(left, len(chunk.times) - at, logged if logged > 0 else left)
+            part = slice(at, at + n)
+            yield Chunk(chunk.times[part], chunk.kinds[part], chunk.sizes[part], chunk.estimates[part])
+            at, left, logged = at + n, left - n, max(logged - n, 0)
+        if left == 0:
+            return
+
+
+class _Measuring:
+    """A run with its batches and histograms."""
+
+    def __init__(self, system: System, policy: Policy, seed: int, jobs: int, log_jobs: int, check: bool) -> None:
+        self.system, self.policy, self.seed, self.log_jobs = system, policy, seed, log_jobs
+        self.workload_seed, policy_seed = np.random.SeedSequence(seed).spawn(2)
+        compiled = policy.compiled if isinstance(policy, Custom) else None
+        self.run = Run(
+            system,
+            brain_of(system, policy),
+            policy_seed,
+            batch_jobs=max(1, min(jobs // 2000, 10_000)),
+            log=log_jobs > 0,
+            check=check,
+            compiled=compiled,
+        )
+        K = len(system.names)
+        self.rows: Array = np.zeros((0, K, 7))
+        self.areas: Array = np.zeros((0, 2, K))
+        self.spans: Array = np.zeros((0, 2))
+        self.histograms: list[tuple[int, Int]] = []  # batches closed before it, and the counts
+        self.log: list[Array] = []
+        self.done = 0
+
+    def feed(self, chunk: Chunk) -> None:
+        self.run.feed(chunk)
+        self.done += len(chunk.times)
+        if self.run.log is not None and self.done >= self.log_jobs:
+            self.log, self.run.log = self.run.log, None
+        before = len(self.rows)
+        rows, areas, spans = self.run.take_batches()
+        self.rows, self.areas, self.spans = (
+            np.concatenate([self.rows, rows]),
+            np.concatenate([self.areas, areas]),
+            np.concatenate([self.spans, spans]),
+        )
+        self.histograms.append((before, self.run.take_histogram()))
+        if len(self.histograms) > _SEGMENTS:
+            pairs = [self.histograms[k : k + 2] for k in range(0, len(self.histograms), 2)]
+            self.histograms = [(pair[0][0], sum(counts for _, counts in pair)) for pair in pairs]  # type: ignore[misc]
+        if len(self.rows) > _ROWS and len(self.rows) % 2 == 0 and self.run.body.numbers[2] % (2 * self.run.batch_jobs) == 0:
+            self._join()
+
+    def _join(self) -> None:
+        """Joins neighbouring batches, and makes the next ones twice as long."""
+        n = len(self.rows) // 2
+        self.rows = self.rows.reshape(n, 2, *self.rows.shape[1:]).sum(axis=1)
+        self.areas = self.areas.reshape(n, 2, *self.areas.shape[1:]).sum(axis=1)
+        self.spans = np.column_stack([self.spans[::2, 0], self.spans[1::2, 1]])
+        self.histograms = [(before // 2, counts) for before, counts in self.histograms]
+        self.run.batch_jobs *= 2
+
+    def ready(self) -> bool:
+        """Whether there is enough to say anything."""
+        return len(self.rows) >= 40 and float(self.rows[:, :, 0].sum()) > 0
+
+    def result(self, warmup: float | None, elapsed: float, interrupted: bool) -> Result:
+        rows, areas, spans, K = self.rows, self.areas, self.spans, len(self.system.names)
+        lengths = spans[:, 1] - spans[:, 0]
+        present = areas[:, 0].sum(axis=1) / lengths if len(rows) else np.zeros(0)
+        growing = grows(present)
+        cut = int(warmup * len(rows)) if warmup is not None else mser(present)
+        rows, areas, lengths = rows[cut:], areas[cut:], lengths[cut:]
+        total_time = float(lengths.sum())
+        counts = rows[:, :, 0]
+        done = counts.sum(axis=0)
+
+        def per_job(column: int) -> Array:
+            return np.asarray(np.divide(rows[:, :, column].sum(axis=0), done, out=np.full(K, np.nan), where=done > 0))
+
+        def overall(column: int) -> float:
+            return float(rows[:, :, column].sum() / done.sum()) if done.sum() > 0 else np.nan
+
+        def per_type_interval(column: int) -> Array:
+            series = np.divide(rows[:, :, column], counts, out=np.zeros_like(counts), where=counts > 0)
+            return np.array([half_width(series[:, i], counts[:, i]) for i in range(K)])
+
+        queue = areas[:, 0] / lengths[:, None] if len(rows) else np.zeros((0, K))
+        jobs_done, sums = counts.sum(axis=1), rows[:, :, 1].sum(axis=1)
+        means = np.divide(sums, jobs_done, out=np.zeros_like(sums), where=jobs_done > 0)
+        histogram = self._histogram(cut)
+        busy = areas[:, 1].sum(axis=0) / total_time if total_time > 0 else np.full(K, np.nan)
+        hidden = np.nan if growing else 1.0  # an unstable queue has no means
+        response = per_job(1)
+        return Result(
+            system=self.system,
+            policy=self.policy,
+            seed=self.seed,
+            jobs=self.done,
+            warmup=cut / max(len(self.rows), 1),
+            stable=not growing,
+            growth=self._growth(present, spans) if growing else 0.0,
+            interrupted=interrupted,
+            mean_queue_length=hidden * (areas[:, 0].sum(axis=0) / total_time if total_time > 0 else np.full(K, np.nan)),
+            mean_queue_length_interval=hidden * np.array([half_width(queue[:, i], lengths) for i in range(K)]),
+            response_time=hidden * response,
+            response_time_interval=hidden * per_type_interval(1),
+            response_time_variance=hidden * (per_job(2) - response**2),
+            waiting_time=hidden * per_job(3),
+            slowdown=hidden * per_job(5),
+            mean_response_time=hidden * overall(1),
+            interval=hidden * half_width(means, jobs_done),
+            mean_waiting_time=hidden * overall(3),
+            mean_slowdown=hidden * overall(5),
+            response_time_quantiles=self._quantiles(histogram[0].sum(axis=0), hidden),
+            waiting_time_quantiles=self._quantiles(histogram[1].sum(axis=0), hidden),
+            slowdown_quantiles=self._quantiles(histogram[2].sum(axis=0), hidden),
+            type_response_time_quantiles=dict(
+                zip(QUANTILES, hidden * np.array([quantiles(histogram[0, i]) for i in range(K)]).T, strict=True)
+            ),
+            utilization=np.asarray(busy @ self.system.demand / self.system.capacity),
+            preemption_rate=float(self.run.tally.preemptions.sum() / max(self.run.now, 1e-300)),
+            switch_rate=float(self.run.state.mode[1] / max(self.run.now, 1e-300)),
+            switching_fraction=float(self.run.tally.times[2] / max(self.run.now, 1e-300)),
+            simulated_time=self.run.now,
+            events=self.run.events,
+            time_s=elapsed,
+            batches=np.column_stack([jobs_done, sums, lengths]),
+            log=self._log_table(),
+        )
+
+    def _histogram(self, cut: int) -> Int:
+        """The counts of the segments that begin after the warm-up; of the last one at least."""
+        kept = [counts for before, counts in self.histograms if before >= cut] or [self.histograms[-1][1]]
+        return np.asarray(sum(kept))
+
+    def _quantiles(self, counts: Int, hidden: float) -> dict[float, float]:
+        return dict(zip(QUANTILES, (hidden * quantiles(counts)).tolist(), strict=True))
+
+    def _growth(self, present: Array, spans: Array) -> float:
+        """Jobs that pile up per unit of time, over the second half."""
+        half = len(present) // 2
+        return float((present[-1] - present[half]) / (spans[-1, 1] - spans[half, 1]))
+
+    def _log_table(self) -> pl.DataFrame | None:
+        if not self.log:
+            return None
+        import polars as pl
+
+        entries = np.concatenate(self.log)
+        kinds = pl.Series(entries[:, 1].astype(np.int64)).replace_strict(
+            {0: "arrive", 1: "start", 2: "preempt", 3: "finish"}, return_dtype=pl.String
+        )
+        types = [self.system.names[int(i)] for i in entries[:, 2]]
+        return pl.DataFrame({"time": entries[:, 0], "event": kinds, "type": types, "job": entries[:, 3].astype(np.int64)})

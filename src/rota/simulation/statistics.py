@@ -1,0 +1,72 @@
+"""From batches to answers: warm-up, confidence intervals, quantiles, and whether the queue keeps growing."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import t as student
+
+from rota.arrays import Array, Int
+from rota.simulation.tally import bucket_values
+
+__all__ = ["QUANTILES", "grows", "half_width", "mser", "quantiles"]
+
+QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
+CONFIDENCE = 0.95
+_GROUPS = 20
+_SMALLEST = 10
+
+
+def mser(series: Array) -> int:
+    """How many of the first values are warm-up: the cut that minimises the standard error of the rest (MSER, White 1997).
+
+    The values are batch means already, as MSER-5 wants them. At most half of them are cut.
+    """
+    n = len(series)
+    if n < 2 * _SMALLEST:
+        return 0
+    tail = series[::-1]
+    counts = np.arange(1, n + 1)
+    means = np.cumsum(tail) / counts
+    squares = np.cumsum(tail**2) / counts
+    score = np.maximum(squares - means**2, 0.0) / counts  # variance over count, for the last 1, 2, … values
+    cut = n - counts
+    allowed = cut <= n // 2
+    return int(cut[allowed][np.argmin(score[allowed])])
+
+
+def half_width(values: Array, weights: Array) -> float:
+    """The half-width of a 95 % confidence interval for the weighted mean of a series of batch means, by larger batches.
+
+    Batches are joined to 20 groups; if neighbouring groups are still correlated, to 10.
+    """
+    for groups in (_GROUPS, _SMALLEST):
+        if len(values) < groups:
+            continue
+        parts = np.array_split(np.arange(len(values)), groups)
+        means = np.array([np.average(values[part], weights=weights[part]) for part in parts if weights[part].sum() > 0])
+        if len(means) < 2:
+            return np.inf
+        centred = means - means.mean()
+        spread = float(centred @ centred)
+        lag_one = float(centred[1:] @ centred[:-1]) / spread if spread > 0 else 0.0
+        if groups == _SMALLEST or lag_one < 0.3:
+            return float(student.ppf(0.5 + CONFIDENCE / 2, len(means) - 1) * means.std(ddof=1) / np.sqrt(len(means)))
+    return np.inf
+
+
+def grows(present: Array) -> bool:
+    """Whether the number of jobs keeps growing: from quarter to quarter of the run, and by more than noise."""
+    if len(present) < 4 * _SMALLEST:
+        return False
+    _, second, third, last = (float(part.mean()) for part in np.array_split(present, 4))
+    return third > 1.2 * second and last > 1.15 * third and last > 20.0
+
+
+def quantiles(counts: Int, probabilities: tuple[float, ...] = QUANTILES) -> Array:
+    """Quantiles of a histogram; not a number if it is empty."""
+    total = int(counts.sum())
+    if total == 0:
+        return np.full(len(probabilities), np.nan)
+    cumulative = np.cumsum(counts)
+    places = np.searchsorted(cumulative, np.ceil(np.array(probabilities) * total - 1e-9))
+    return bucket_values()[np.minimum(places, len(counts) - 1)]

@@ -1,0 +1,74 @@
+"""What is counted while a simulation runs, and the histogram behind the quantiles.
+
+A histogram bucket is the exponent and the first six bits of the mantissa of a floating-point number, so each bucket is at most 1/64 wide
+relative to its lower end: quantiles read off its middle are right to 0.8 %, at the price of a shift instead of a logarithm.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rota.arrays import Array, Int
+from rota.kernel import kernel
+
+__all__ = ["BUCKETS", "COLUMNS", "Tally", "bucket", "bucket_values", "new_tally"]
+
+_BITS = 6
+_LOWEST, _HIGHEST = -30, 50  # powers of two that are told apart: 1e-9 … 1e15
+BUCKETS = ((_HIGHEST - _LOWEST) << _BITS) + 1  # the first one holds what is smaller, zero included
+_OFFSET = (1023 + _LOWEST) << _BITS
+COLUMNS = ("count", "response", "response²", "waiting", "waiting²", "slowdown", "slowdown²")
+
+
+class Tally(NamedTuple):
+    """Sums over the batch that is open, rows of closed batches, and histograms since they were last emptied."""
+
+    sums: Array  # (K, 7) as COLUMNS
+    area: Array  # (2, K) time integrals of jobs present and running
+    since: Array  # (K,) when the counts of a type last changed
+    rows: Array  # (batches, K, 7)
+    areas: Array  # (batches, 2, K)
+    span: Array  # (batches, 2) begin and end
+    numbers: Int  # 0 closed batches
+    times: Array  # 0 begin of the open batch, 1 time of the last event, 2 time spent switching
+    arrived: Int  # (K,)
+    preemptions: Int  # (K,)
+    buckets: Int  # (3, K, BUCKETS) response, waiting, slowdown
+    scratch: Array  # (1,) a number as such …
+    bits: Int  # (1,) … and as bits
+
+
+def new_tally(K: int, batches: int) -> Tally:
+    """An empty tally with room for so many batches."""
+    scratch = np.zeros(1)
+    return Tally(
+        sums=np.zeros((K, len(COLUMNS))),
+        area=np.zeros((2, K)),
+        since=np.zeros(K),
+        rows=np.zeros((batches, K, len(COLUMNS))),
+        areas=np.zeros((batches, 2, K)),
+        span=np.zeros((batches, 2)),
+        numbers=np.zeros(1, dtype=np.int64),
+        times=np.zeros(3),
+        arrived=np.zeros(K, dtype=np.int64),
+        preemptions=np.zeros(K, dtype=np.int64),
+        buckets=np.zeros((3, K, BUCKETS), dtype=np.int64),
+        scratch=scratch,
+        bits=scratch.view(np.int64),
+    )
+
+
+@kernel
+def bucket(tally: Tally, value: float) -> int:
+    """The bucket of a value that is not negative."""
+    tally.scratch[0] = value
+    return int(min(max((tally.bits[0] >> (52 - _BITS)) - _OFFSET + 1, 0), BUCKETS - 1))
+
+
+def bucket_values() -> Array:
+    """The middle of each bucket; zero for the first."""
+    codes = (np.arange(BUCKETS - 1, dtype=np.int64) + _OFFSET) << (52 - _BITS)
+    low, high = codes.view(np.float64), (codes + (1 << (52 - _BITS))).view(np.float64)
+    return np.concatenate([[0.0], np.sqrt(low * high)])

@@ -1,0 +1,97 @@
+"""Where the jobs come from: streams of arrivals in chunks, the same for every policy.
+
+Arrival times, types and sizes have random streams of their own, so that two policies with one seed see the same jobs, whatever each of
+them draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rota.arrays import Array, Int
+from rota.errors import BadSpec, Problem
+from rota.model import Exponential, System
+
+__all__ = ["Chunk", "Jobs", "PoissonArrivals", "Workload"]
+
+CHUNK = 1 << 16
+
+
+class Chunk(NamedTuple):
+    """Some jobs in order of arrival: times, types, sizes, estimated sizes."""
+
+    times: Array
+    kinds: Int
+    sizes: Array
+    estimates: Array
+
+
+class Workload(Protocol):
+    """Anything that gives jobs in chunks, in order of arrival."""
+
+    def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
+        """The jobs; a stream may have no end."""
+
+
+@dataclass(frozen=True)
+class PoissonArrivals:
+    """The model's own workload: Poisson arrivals of each type, sizes of its distribution. Without end."""
+
+    chunk: int = CHUNK
+
+    def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
+        """Chunks of jobs, for ever."""
+        gaps, marks, lengths = (np.random.default_rng(child) for child in seed.spawn(3))
+        total = float(system.arrival_rate.sum())
+        if total == 0:
+            return
+        shares = np.cumsum(system.arrival_rate) / total
+        shares[-1] = 1.0
+        means = 1.0 / system.service_rate
+        exponential = all(isinstance(size, Exponential) for size in system.sizes)
+        now = 0.0
+        while True:
+            times = now + np.cumsum(gaps.standard_exponential(self.chunk)) / total
+            now = float(times[-1])
+            kinds = np.searchsorted(shares, marks.random(self.chunk), side="right").astype(np.int64)
+            if exponential:
+                sizes: Array = lengths.standard_exponential(self.chunk) * means[kinds]
+            else:
+                sizes = np.empty(self.chunk)
+                for i, size in enumerate(system.sizes):
+                    of_type = kinds == i
+                    sizes[of_type] = size.sample(lengths, int(of_type.sum()))
+            yield Chunk(times, kinds, sizes, sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Jobs:
+    """A given list of jobs: arrival times in order, types (positions in the system), sizes, and estimates (the sizes if left out)."""
+
+    times: ArrayLike
+    kinds: ArrayLike
+    sizes: ArrayLike
+    estimates: ArrayLike | None = None
+
+    def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
+        """The jobs in one go."""
+        times = np.ascontiguousarray(self.times, dtype=np.float64)
+        kinds = np.ascontiguousarray(self.kinds, dtype=np.int64)
+        sizes = np.ascontiguousarray(self.sizes, dtype=np.float64)
+        estimates = sizes if self.estimates is None else np.ascontiguousarray(self.estimates, dtype=np.float64)
+        if not (times.shape == kinds.shape == sizes.shape == estimates.shape) or times.ndim != 1:
+            raise BadSpec([Problem("jobs", "times, kinds, sizes and estimates need the same length", times.shape)])
+        if len(times) and (
+            (np.diff(times) < 0).any() or not (np.isfinite(times).all() and np.isfinite(sizes).all()) or times[0] < 0 or sizes.min() <= 0
+        ):
+            raise BadSpec([Problem("jobs", "need times in order, not negative, and positive sizes, all finite")])
+        if len(times) and (kinds.min() < 0 or kinds.max() >= len(system.names)):
+            raise BadSpec([Problem("jobs", f"need types 0…{len(system.names) - 1}", int(kinds.max()))])
+        for at in range(0, len(times), CHUNK):
+            part = slice(at, at + CHUNK)
+            yield Chunk(times[part], kinds[part], sizes[part], estimates[part])
