@@ -1,6 +1,7 @@
 """Examples in README.md and docs/ run in a directory of their own, with examples/ and the files that their page shows.
 
-A page shows a file as a toml block whose first line is its name: `# server.toml`.
+A page shows a file as a toml block whose first line is its name, `# server.toml`, or as a json block below a line that is its name,
+`policy.json`: (JSON has no comments).
 """
 
 import re
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent
-NAMED_FILE = re.compile(r"^```toml\n(# (\S+\.toml)\n.*?)^```$", re.MULTILINE | re.DOTALL)
+NAMED_TOML = re.compile(r"^```toml\n(?P<text># (?P<name>\S+\.toml)\n.*?)^```$", re.MULTILINE | re.DOTALL)
+NAMED_JSON = re.compile(r"^`(?P<name>\S+\.json)`:\n\n```json\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
@@ -19,10 +21,11 @@ def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], 
 
     def enter(page: Path) -> None:
         (tmp_path / "examples").symlink_to(ROOT / "examples")
-        for text, name in NAMED_FILE.findall(page.read_text(encoding="utf-8")):
-            path = tmp_path / name
-            assert not path.exists(), f"{page.name} shows two files of the name {name}"
-            path.write_text(text, encoding="utf-8")
+        shown = page.read_text(encoding="utf-8")
+        for file in (*NAMED_TOML.finditer(shown), *NAMED_JSON.finditer(shown)):
+            path = tmp_path / file["name"]
+            assert not path.exists(), f"{page.name} shows two files of the name {path.name}"
+            path.write_text(file["text"], encoding="utf-8")
         monkeypatch.chdir(tmp_path)
 
     return enter

@@ -1,6 +1,14 @@
-"""Hypothesis runs the same examples every time. To look further: pytest --hypothesis-profile=search."""
+"""Hypothesis runs the same examples every time. To look further: pytest --hypothesis-profile=search.
 
-from hypothesis import settings
+pytest -n runs a process per core, so the linear algebra within each takes one thread: more would only wait for each other.
+"""
+
+import os
+
+for threads in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+
+from hypothesis import settings  # noqa: E402
 
 settings.register_profile("steady", derandomize=True, deadline=None, max_examples=60)
 settings.register_profile("search", deadline=None, max_examples=2000)

@@ -260,6 +260,13 @@ def test_gap_must_be_a_number(gap):
         rota.system_load(paper_example(), gap=gap)
 
 
+@pytest.mark.parametrize("limit", [-1, float("nan")])
+def test_time_limit_must_not_be_negative(limit):
+    """A time limit that never or already ended is refused."""
+    with pytest.raises(rota.BadSpec, match="time_limit: must not be negative"):
+        rota.system_load(paper_example(), time_limit_s=limit)
+
+
 def test_the_same_call_gives_the_same_answer():
     """Nothing random is left: two calls agree in every bit."""
     one, other = rota.system_load(vm_example()), rota.system_load(vm_example())
@@ -290,14 +297,31 @@ def test_answers_are_read_only():
 def test_explanation(load, words):
     """The answer in words says what the load means, what limits it, and what packing costs."""
     best = rota.system_load(paper_example(load))
-    text = best.explain()
-    assert text.startswith(words)
+    first, *others = best.explain().splitlines()
+    assert first == words
     assert best.bottleneck == ("resource1", "type3")
-    assert "The bottleneck is 'resource1': the best rota has 97.5% of it in use" in text
-    assert "Type 'type3' causes most of the load: 50%." in text
-    assert "Packing whole jobs costs 2.5% of the capacity" in text
+    assert others == [
+        "The bottleneck is 'resource1': the best rota has 97.5% of it in use, and it makes 81% of the limit.",
+        "Type 'type3' causes more of the load than any other: 50%.",
+        f"Packing whole jobs costs 2.5% of the capacity: could jobs be split, the load were {0.975 * load:.4g}.",
+    ]
 
 
 def test_explanation_without_loss():
     """Where jobs fill the bottleneck completely, nothing is lost to packing."""
     assert "No capacity is lost to packing." in rota.system_load(vm_example()).explain()
+
+
+def test_explanation_of_an_unproved_load():
+    """Where the gap is wide, the words give both bounds and promise neither a factor nor a loss by packing."""
+    best = rota.system_load(rota.read_system(EXAMPLES / "borg.toml"), time_limit_s=0)
+    first, *others = best.explain().splitlines()
+    assert first == f"The load is between {best.lower_bound:.4g} and {best.load:.4g}; more time would tell."
+    assert len(others) == 2
+    assert not any("acking" in sentence for sentence in others)
+
+
+def test_short_representation():
+    """The short form says the load, what is proved and the number of candidates."""
+    best = rota.system_load(paper_example())
+    assert repr(best) == f"<Load {best.load:.9g}, gap {best.gap:.1e}, 2 candidates>"

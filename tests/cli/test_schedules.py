@@ -48,6 +48,14 @@ def test_count(capsys):
     assert capsys.readouterr().out.startswith(f"about {estimate.schedules:.4g} schedules (standard error")
 
 
+def test_a_small_count_is_exact(capsys):
+    """Where there are few, --count counts: no standard error, and no "about"."""
+    assert main(["schedules", PAPER, "--count"]) == 0
+    assert capsys.readouterr().out == "20 schedules\n"
+    assert main(["schedules", PAPER, "--count", "--maximal"]) == 0
+    assert capsys.readouterr().out == "7 maximal schedules\n"
+
+
 def test_too_many(capsys):
     """More than the limit end with 1 and the way out, and nothing is listed."""
     assert main(["schedules", PAPER, "--limit", "19"]) == 1

@@ -82,7 +82,7 @@ def test_demands_are_matched_by_name():
         ("mean_size = 2", "mean_size = 1e-320", "jobs.web.size", 7, None, "positive mean"),
         ("mean_size = 2", "", "jobs.web", 7, None, "either mean_size or size"),
         ("mean_size = 2", 'mean_size = 2\nsize = { distribution = "exponential", mean = 2 }', "jobs.web", 7, None, "only one of them"),
-        ("mean_size = 2", 'size = { distribution = "zipf" }', "jobs.web.size", 10, None, "must be one of 'exponential', 'determin"),
+        ("mean_size = 2", 'size = { distribution = "zipf" }', "jobs.web.size", 10, None, "'zipf' is none of 'exponential', 'det"),
         ("mean_size = 2", "size = { mean = 2 }", "jobs.web.size", 10, None, 'needs distribution = "…"'),
         ("mean_size = 2", "size = 2", "jobs.web.size", 10, 2, ""),
         ("mean_size = 2", 'size = { distribution = "lognormal", mean = 2, cv = -1 }', "jobs.web.size.cv", 10, -1, "greater than 0"),

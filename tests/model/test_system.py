@@ -146,6 +146,45 @@ def test_with_preemption():
         system.with_preemption("full", 0.1)
 
 
+@given(small_systems())
+def test_replace(system):
+    """A replaced field is the new one, every other is kept, and the rules hold for the copy."""
+    changes = {
+        "capacity": 2 * system.capacity,
+        "demand": system.demand / 2,
+        "arrival_rate": 3 * system.arrival_rate,
+        "names": tuple("abcd"[: len(system.names)]),
+        "resources": tuple("xyz"[: len(system.resources)]),
+        "preemption": "full",
+    }
+    assert system.replace() == system
+    for field, value in changes.items():
+        changed = system.replace(**{field: value})
+        assert np.array_equal(getattr(changed, field), value)
+        assert changed.replace(**{field: getattr(system, field)}) == system
+    with pytest.raises(rota.BadSpec, match="arrival_rate"):
+        system.replace(arrival_rate=[-1] * len(system.names))
+    with pytest.raises(TypeError, match="colour"):
+        system.replace(colour="red")
+
+
+def test_replace_takes_rates_or_sizes():
+    """New service rates replace the sizes, new sizes the rates; both at once are refused, as always."""
+    system = paper_example().replace(sizes=[rota.Deterministic(mean=2.0)] * 3)
+    assert system.service_rate.tolist() == [0.5] * 3
+    faster = system.replace(service_rate=[4, 5, 8])
+    assert faster.service_rate.tolist() == [4, 5, 8]
+    assert faster.sizes == tuple(rota.Exponential(mean=1 / rate) for rate in (4, 5, 8))
+    with pytest.raises(rota.BadSpec, match="only one of them"):
+        system.replace(service_rate=[1, 1, 1], sizes=system.sizes)
+
+
+def test_short_representation():
+    """The short form names the server, the jobs and the preemption model."""
+    system = rota.System(**GOOD, names=["a", "b"], resources=["cores", "gpus"])
+    assert repr(system) == "<System: 4 cores, 8 gpus; jobs a, b; preemption none>"
+
+
 def test_equality_looks_at_every_field():
     """Equal systems are equal and hash alike; a change anywhere makes them differ."""
     system = rota.System(**GOOD)

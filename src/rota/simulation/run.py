@@ -164,11 +164,14 @@ class Run:
         )
 
     def _make_rows(self, batches: int) -> None:
-        """Room for the batches of the next chunk; those closed before are taken by `take_batches`."""
-        if len(self.tally.rows) < batches:
-            K = len(self.system.names)
-            fresh = new_tally(K, batches)
-            self.tally = self.tally._replace(rows=fresh.rows, areas=fresh.areas, span=fresh.span)
+        """Room for the batches of the next chunk beside those that were not taken yet."""
+        tally, closed = self.tally, int(self.tally.numbers[0])
+        if len(tally.rows) >= closed + batches:
+            return
+        fresh = new_tally(len(self.system.names), closed + batches)
+        for old, new in ((tally.rows, fresh.rows), (tally.areas, fresh.areas), (tally.span, fresh.span)):
+            new[:closed] = old[:closed]
+        self.tally = tally._replace(rows=fresh.rows, areas=fresh.areas, span=fresh.span)
 
     def _make_log(self) -> None:
         need = 4 * self.present + 64

@@ -1,0 +1,196 @@
+"""The choice of the switching rate: by every yardstick, with its guarantee, and the limit of ever faster switching."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import rota
+from rota.design import choose_switching_rate, fast_switching_limit
+from rota.design.switching import measure
+from rota.policy import MSR
+from rota.process import TIMER, build_process
+from rotas import paper_case, systems_and_rotas
+from systems import paper_example
+
+YARDSTICKS = ("exact", "prediction", "upper", "lower")
+
+
+def mean_response_time(system, policy, switching_rate, by="exact"):
+    """E[T] at a switching rate, infinite if unstable."""
+    return measure(rota.analyze(system, policy.replace(switching_rate=switching_rate), sizes="exponential"), by)
+
+
+def rates_up_to(system, policy, points):
+    """Switching rates over eight decades, up to ten times the fastest completion or setup."""
+    process = build_process(system, policy)
+    return 10 * process.rate[process.trigger != TIMER].max() * np.geomspace(1e-8, 1, points)
+
+
+# ------------------------------------------------------------------------------------------------------------ nMSR and sMSR
+
+
+@pytest.mark.parametrize("by", YARDSTICKS)
+@pytest.mark.parametrize("preemption", ["none", "setup"])
+def test_least_by_its_yardstick(preemption, by):
+    """On the example the choice is the least of a fine grid by the yardstick that was asked for, and reports that value."""
+    system, policy = paper_case(0.9, preemption)
+    choice = choose_switching_rate(system, policy, by=by)
+    assert (choice.by, choice.limit) == (by, None)
+    assert choice.policy == policy.replace(switching_rate=choice.rate)
+    assert choice.mean_response_time == mean_response_time(system, policy, choice.rate, by)
+    others = [
+        mean_response_time(system, policy, rate, by)
+        for rate in [*rates_up_to(system, policy, 60), *choice.rate * np.linspace(0.9, 1.1, 21)]
+    ]
+    assert min(others) >= choice.mean_response_time * (1 - 1e-9)
+
+
+def test_exact_by_default():
+    """Small processes are tuned on the exact E[T], those of more than 400 states on the prediction."""
+    assert choose_switching_rate(*paper_case(0.9, "none")).by == "exact"
+    n = 250
+    system = rota.System([n], [[1], [1]], [0.4 * n, 0.4 * n], [1, 1])
+    policy = MSR([[0, n], [n, 0]], [0.5, 0.5], "none", 1.0)
+    assert len(build_process(system, policy)) == 2 * n + 2
+    assert choose_switching_rate(system, policy).by == "prediction"
+
+
+@settings(max_examples=20)
+@given(systems_and_rotas("none", loop=True) | systems_and_rotas("setup", loop=True), st.sampled_from(YARDSTICKS))
+def test_the_guarantee_holds(case, by):
+    """By any yardstick, the exact E[T] at the chosen rate is within the guarantee of the exact best over eight decades of rates."""
+    system, policy = case
+    assume(len(policy.weights) > 1)
+    try:
+        choice = choose_switching_rate(system, policy, by=by)
+    except rota.Unstable:
+        assume(False)
+    best = min(mean_response_time(system, policy, rate) for rate in rates_up_to(system, policy, 30))
+    assert mean_response_time(system, policy, choice.rate) <= (1 + choice.guarantee) * best
+
+
+def test_the_guarantee_where_the_lower_bound_is_zero():
+    """At low load the theorem's lower bound says nothing; jobs take their service time all the same, so the guarantee is finite."""
+    system = rota.System([2], [[2], [2]], [0.125, 0.125], [1, 1])
+    policy = MSR([[0, 1], [1, 0]], [0.5, 0.5], "none", 1.0)
+    choice = choose_switching_rate(system, policy, by="prediction")
+    assert rota.analyze(system, choice.policy).lower.tolist() == [0, 0]
+    best = choose_switching_rate(system, policy).mean_response_time
+    assert mean_response_time(system, policy, choice.rate) / best - 1 < choice.guarantee < 10
+
+
+def test_a_minimum_far_from_that_of_the_prediction():
+    """At low load the prediction can lead astray by more than the search looks around; the exact minimum is found all the same."""
+    system = rota.System([6, 3], [[2, 1]], [0.06033203], [0.98967508])
+    policy = MSR([[1], [3]], [5 / 9, 4 / 9], "setup", 1.0, setup_rate=1.1160525876385714)
+    exact, predicted = (choose_switching_rate(system, policy, by=by) for by in ("exact", "prediction"))
+    assert exact.rate < 0.6 * predicted.rate
+    best = min(mean_response_time(system, policy, rate) for rate in rates_up_to(system, policy, 100))
+    assert exact.mean_response_time <= best * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("preemption", ["full", "none", "setup"])
+def test_a_faster_clock_for_a_faster_world(preemption):
+    """With all rates 8 times as high, the best switching rate is 8 times as high and E[T] an eighth."""
+    slow, policy = paper_case(0.9, preemption)
+    fast = slow.replace(arrival_rate=8 * slow.arrival_rate, service_rate=8 * slow.service_rate)
+    faster = policy.replace(setup_rate=80.0) if preemption == "setup" else policy
+    one, other = choose_switching_rate(slow, policy), choose_switching_rate(fast, faster)
+    assert other.rate == pytest.approx(8 * one.rate, rel=1e-4)
+    assert other.mean_response_time == pytest.approx(one.mean_response_time / 8, rel=1e-8)
+
+
+@pytest.mark.parametrize("preemption", ["full", "none", "setup"])
+def test_the_rate_of_the_policy_does_not_matter(preemption):
+    """Whatever rate the policy had, the choice is the same."""
+    choices = [choose_switching_rate(*paper_case(0.9, preemption, rate)) for rate in (1e-3, 50.0)]
+    assert choices[0].policy == choices[1].policy
+
+
+def test_a_generator_of_its_own():
+    """A policy with a generator keeps its shape; only its scale is chosen."""
+    system = paper_example(0.7)
+    candidates = [[0, 0, 2], [1, 1, 1], [1, 4, 0]]
+    shape = np.array([[-3.0, 1.0, 2.0], [1.0, -1.5, 0.5], [2.0, 1.0, -3.0]])
+    policy = MSR(candidates, preemption="none", generator=shape)
+    choice = choose_switching_rate(system, policy)
+    scale = choice.rate / policy.switching_rate
+    assert choice.policy.generator == pytest.approx(scale * shape, rel=1e-12)
+    assert choice.mean_response_time <= min(mean_response_time(system, policy, choice.rate * factor) for factor in (0.5, 0.9, 1.1, 2))
+
+
+def test_sizes_are_taken_as_exponential():
+    """Lognormal sizes give the choice of exponential ones with their means."""
+    system, policy = paper_case(0.9, "none")
+    heavy = system.replace(sizes=[rota.LogNormal(mean=1.0, cv=3.0)] * 3)
+    assert choose_switching_rate(heavy, policy) == choose_switching_rate(system, policy)
+
+
+# ------------------------------------------------------------------------------------------------------------ no choice
+
+
+@pytest.mark.parametrize("preemption", ["full", "none", "setup"])
+def test_one_candidate(preemption):
+    """A rota of one schedule never switches: its rate is left alone and nothing is lost."""
+    system = rota.System([4], [[1]], [3.0], [1.0])
+    policy = MSR([[4]], preemption=preemption, setup_rate=1.0 if preemption == "setup" else None)
+    choice = choose_switching_rate(system, policy)
+    assert (choice.policy, choice.guarantee) == (policy, 0.0)
+    assert choice.mean_response_time == pytest.approx((3 + 0.75 / 0.25 * 0.5094339622641509) / 3, rel=1e-12)  # Erlang C of M/M/4 at 3
+
+
+@pytest.mark.parametrize("preemption", ["none", "setup"])
+def test_no_switching_rate_is_slow_enough(preemption):
+    """At a load of 1 there is none, and the error says which type and why."""
+    with pytest.raises(rota.Unstable, match=r"^load 1 of type 'type[123]' is not below 1 at any switching rate$"):
+        choose_switching_rate(*paper_case(1.0, preemption))
+
+
+def test_an_unstable_pmsr():
+    """The load of a pMSR does not depend on its switching rate: it is refused at once."""
+    with pytest.raises(rota.Unstable, match=r"scale arrivals by less than 0\.9091"):
+        choose_switching_rate(*paper_case(1.1))
+
+
+# ------------------------------------------------------------------------------------------------------------ pMSR
+
+
+@settings(max_examples=30)
+@given(systems_and_rotas("full", loop=True), st.sampled_from([0.1, 0.01, 0.001]))
+def test_fast_enough(case, loss):
+    """For a pMSR the rate is the first of μ, 2μ, 4μ, … (μ the fastest service) that loses no more than asked for against α → ∞."""
+    system, policy = case
+    assume(len(policy.weights) > 1 and system.arrival_rate.any())
+    choice = choose_switching_rate(system, policy, loss=loss)
+    limit = fast_switching_limit(system, policy).sum() / system.arrival_rate.sum()
+    doublings = np.log2(choice.rate / system.service_rate.max())
+    assert doublings == round(doublings) >= 0
+    assert choice.limit == pytest.approx(limit, rel=1e-12)
+    assert choice.guarantee == pytest.approx(choice.mean_response_time / limit - 1, abs=1e-12)
+    assert -1e-9 <= choice.guarantee <= loss
+    assert doublings == 0 or mean_response_time(system, policy, choice.rate / 2) > (1 + loss) * limit
+
+
+@settings(max_examples=40)
+@given(systems_and_rotas("full", loop=True))
+def test_the_limit_of_fast_switching(case):
+    """The exact E[Q_i] at a rate of a million is the closed form to 1e-4, for every type."""
+    system, policy = case
+    assume(len(policy.weights) > 1)
+    fast = rota.analyze(system, policy.replace(switching_rate=1e6))
+    assert fast_switching_limit(system, policy) == pytest.approx(fast.exact, rel=1e-4)
+
+
+def test_the_limit_of_one_schedule():
+    """One schedule is its own limit: four slots are M/M/4, one slot is M/M/1."""
+    system = rota.System([8, 1], [[1, 0], [2, 1]], [3.0, 0.5], [1.0, 1.0])
+    policy = MSR([[4, 1]])
+    assert fast_switching_limit(system, policy) == pytest.approx(rota.analyze(system, policy).exact, rel=1e-12)
+    assert fast_switching_limit(system, policy)[1] == pytest.approx(1.0, rel=1e-14)
+
+
+def test_the_limit_of_idle_and_overloaded_types():
+    """A type that never arrives has no jobs, one that is overloaded or in no schedule has infinitely many."""
+    system = rota.System([2], [[1], [1], [1]], [0.0, 1.5, 0.1], [1.0, 1.0, 1.0])
+    assert fast_switching_limit(system, MSR([[1, 1, 0]])).tolist() == [0.0, np.inf, np.inf]
