@@ -39,7 +39,7 @@ def speed(system: rota.System, policy: object, jobs: int, compiled: bool | None 
     while done < jobs:
         simulation.feed(next(chunks))
         _, areas, spans = simulation.take_batches()
-        present.append(areas[:, 0].sum() / (spans[:, 1] - spans[:, 0]).sum())
+        present.append(areas[:, 0].sum() / max((spans[:, 1] - spans[:, 0]).sum(), 1e-300))
         done += chunk
     elapsed = time.perf_counter() - begin
     return (simulation.events - before) / elapsed, done / elapsed, float(np.mean(present))

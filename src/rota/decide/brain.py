@@ -46,8 +46,7 @@ def brain_of(system: System, policy: Policy) -> Brain:
             return Brain("easy", easy, 0, 1, 1)
         case ServerFilling():
             _check_server_filling(system)
-            largest_first = np.argsort(-integer_units(system).demand[:, 0], kind="stable")
-            return Brain("server-filling", server_filling, largest_first, 1, 1)
+            return Brain("server-filling", server_filling, 0, 1, 1)
         case MaxWeight():
             name = "max-weight" if policy.preemption == "full" else "max-weight without preemption"
             return Brain(name, max_weight, _max_weight_data(system, policy), 1, 1)

@@ -119,7 +119,7 @@ def _next_ring(state: State, target: Int) -> float:
     rate = 0.0
     for move in range(state.data.start[s], state.data.start[s + 1]):
         rate += _ring_rate(state, target, move, s)
-    if rate != state.memory[0] or state.event[0] == TIMER:
+    if rate != state.memory[0] or state.event[0] == TIMER or state.event[0] == START:
         state.memory[0] = rate
         state.memory[1] = state.clock[0] + exponential(state.random, rate) if rate > 0.0 else np.inf
     return float(state.memory[1])

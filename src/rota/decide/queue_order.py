@@ -53,6 +53,7 @@ def first_fit_policy(state: State, target: Int) -> float:
     if kind == ARRIVAL:
         # None of the older waiting jobs fits, or it would run: only the new one can, if no other of its type waits.
         if state.system[i] - state.running[i] > 1 or not fits_one(state.demand, state.free, i):
+            state.counters[0] += 1  # jobs that wait
             state.scope[0] = NONE
         else:
             target[i] += 1
@@ -60,16 +61,19 @@ def first_fit_policy(state: State, target: Int) -> float:
         return np.inf
     if kind == COMPLETION:
         target[i] -= 1
+        if state.counters[0] == 0:
+            state.scope[0] = i
+            return np.inf
     copy_waiting(state)
-    first_fit(state, target)
+    state.counters[0] -= first_fit(state, target)
     return np.inf
 
 
 @kernel
 def server_filling(state: State, target: Int) -> float:
-    """ServerFilling: of the oldest jobs that together fill the server, the largest first. One resource, demands powers of two.
+    """ServerFilling: of the oldest jobs that together fill the server, the largest first, and of equal ones the oldest.
 
-    `data` (K,): the types, largest demand first.
+    One resource, demands and capacity powers of two.
     """
     K = target.shape[0]
     for i in range(K):
@@ -83,11 +87,25 @@ def server_filling(state: State, target: Int) -> float:
         need += state.demand[head, 0]
         state.next_up[head] = state.newer[state.next_up[head]]
     left = state.capacity[0]
-    for k in range(K):
-        i = state.data[k]
-        target[i] = min(state.chosen[i], left // state.demand[i, 0])
-        left -= target[i] * state.demand[i, 0]
-    return np.inf
+    for i in range(K):
+        state.next_up[i], target[i] = state.oldest[i] if state.chosen[i] > 0 else -1, 0
+    while True:
+        best = -1
+        for i in range(K):
+            job, need = state.next_up[i], state.demand[i, 0]
+            if job < 0 or need > left:
+                continue
+            if (
+                best < 0
+                or need > state.demand[best, 0]
+                or (need == state.demand[best, 0] and state.sequence[job] < state.sequence[state.next_up[best]])
+            ):
+                best = i
+        if best < 0:
+            return np.inf
+        left -= state.demand[best, 0]
+        target[best] += 1
+        state.next_up[best] = state.newer[state.next_up[best]] if target[best] < state.chosen[best] else -1
 
 
 @kernel
@@ -119,7 +137,7 @@ def easy(state: State, target: Int) -> float:
     for r in range(R):
         spare[r] = state.room[r]
     reservation = now
-    while n > 0 and not fits_one(state.demand, spare, head):
+    while n > 0 and (max(state.keys[0], now) <= reservation or not fits_one(state.demand, spare, head)):
         reservation = max(state.keys[0], now)
         for r in range(R):
             spare[r] += state.demand[state.places[0], r]

@@ -115,13 +115,15 @@ def oldest_next(state: State, fitting: bool) -> int:
 
 
 @kernel
-def first_fit(state: State, target: Int) -> None:
-    """Adds the jobs that are next up to the target, the oldest that fits into the room first, until none fits."""
+def first_fit(state: State, target: Int) -> int:
+    """Adds the jobs that are next up to the target, the oldest that fits into the room first, until none fits; returns how many."""
+    count = 0
     while True:
         i = oldest_next(state, True)
         if i < 0:
-            return
+            return count
         take_next(state, target, i)
+        count += 1
 
 
 # ---------------------------------------------------------------------------------------------------------------- randomness

@@ -31,8 +31,11 @@ class MaxWeightData(NamedTuple):
 
 
 def tie_breaker(K: int) -> Array:
-    """Small additions to the weights, different for every type, so that schedules of equal weight do not tie."""
-    return np.asarray(1e-6 * np.modf((np.arange(K) + 1) * 0.6180339887498949)[0])
+    """Small additions to the weights, 10⁻⁶ e^(−i/K) for type i = 1 … K, so that schedules of equal weight do not tie.
+
+    Powers of e to different fractions are linearly independent over the whole numbers (Lindemann and Weierstrass), so no two sums tie.
+    """
+    return np.asarray(1e-6 * np.exp(-np.arange(1, K + 1) / K))
 
 
 @kernel

@@ -248,23 +248,22 @@ def remove(body: Body, job: int) -> None:
     size = body.numbers[0]
     if place == size:
         return
-    job, end = body.heap[size], body.ends[size]
-    if place > 0 and body.ends[(place - 1) >> 1] > end:
-        rise(body, place, job, end)
-        return
-    while True:
+    # The hole sinks to a leaf, always towards the child that ends first, and the last job rises from there: few surprises for the
+    # processor.
+    while 2 * place + 2 < size:
         child = 2 * place + 1
-        if child >= size:
-            break
-        if child + 1 < size and body.ends[child + 1] < body.ends[child]:
-            child += 1
-        if body.ends[child] >= end:
-            break
+        child += int(body.ends[child + 1] < body.ends[child])
         body.ends[place] = body.ends[child]
         body.heap[place] = body.heap[child]
         body.position[body.heap[place]] = place
         place = child
-    body.ends[place], body.heap[place], body.position[job] = end, job, place
+    if 2 * place + 1 < size:
+        child = 2 * place + 1
+        body.ends[place] = body.ends[child]
+        body.heap[place] = body.heap[child]
+        body.position[body.heap[place]] = place
+        place = child
+    rise(body, place, body.heap[size], body.ends[size])
 
 
 # ---------------------------------------------------------------------------------------------------------------- counting
