@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rota
-from rota.design import TuneProgress, design_policy, tune_response_time
+from rota.design import TuneProgress, balanced_policy, design_policy, tune_response_time
 from rota.design.switching import fast_switching_limit, measure
 from rotas import PREEMPTIONS
 from systems import paper_example, small_systems
@@ -158,3 +158,22 @@ def test_a_pmsr_is_tuned_in_the_limit():
     assert seen[0].start == pytest.approx(limit[0], rel=1e-12)
     assert seen[-1].mean_response_time == pytest.approx(limit[1], rel=1e-12)
     assert limit[1] < limit[0]
+
+
+@pytest.mark.parametrize(("preemption", "setup_rate", "rate"), [("full", None, 4.0), ("none", None, 0.05), ("setup", 10.0, 0.2)])
+def test_a_given_switching_rate_is_kept(preemption, setup_rate, rate):
+    """With a switching rate given, tuning changes the weights and candidates only, and gains all the same."""
+    system = paper_example(0.9)
+    best = rota.system_load(system)
+    start = balanced_policy(system, best, preemption, setup_rate=setup_rate).replace(switching_rate=rate)
+    tuned = tune_response_time(system, start, best, keep_rate=True, time_limit_s=2)
+    assert tuned.switching_rate == rate
+    assert rota.analyze(system, tuned).mean_response_time < rota.analyze(system, start).mean_response_time
+
+
+def test_own_generators_are_refused():
+    """A policy with a generator of its own is not a loop, and tuning says so."""
+    system = paper_example(0.9)
+    start = rota.MSR([(0, 0, 2), (1, 4, 0)], generator=[[-1, 1], [1, -1]])
+    with pytest.raises(rota.Infeasible, match="only loops"):
+        tune_response_time(system, start, rota.system_load(system))

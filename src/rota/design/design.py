@@ -45,8 +45,9 @@ def design_policy(
     balance the loads of the types (Eq. optimization, solved to optimality), in a loop in lexicographic order, with the best switching rate.
     `objective="response-time"`: from there on everything is tuned on E[T] for at most `time_limit_s`, and never ends worse.
 
-    `switching_rate=None` means: choose it, `by` the exact E[T] (default where the process is small), the prediction or a bound.
-    `route`, `opening`: how an nMSR moves between schedules, see `rota.MSR`; "random" orders by `seed`, "search" the best by prediction.
+    `switching_rate` is kept if given; None means: choose it, `by` the exact E[T] (default where the process is small), the prediction
+    or a bound. `route`, `opening`: how an nMSR moves between schedules, see `rota.MSR`; "random" orders by `seed`, "search" the best by
+    prediction.
     """
     if objective not in ("load", "response-time"):
         raise BadSpec([Problem("objective", 'must be "load" or "response-time"', objective)])
@@ -60,7 +61,8 @@ def design_policy(
         policy = choose_switching_rate(system, policy, by=by).policy
     if objective == "load":
         return policy
-    tuned = tune_response_time(system, policy, best, by=by, time_limit_s=time_limit_s, progress=progress)
+    keep = switching_rate is not None
+    tuned = tune_response_time(system, policy, best, by=by, keep_rate=keep, time_limit_s=time_limit_s, progress=progress)
     if tuned.preemption != "full":
         return tuned
     if switching_rate is None and len(tuned.weights) > 1:  # it was tuned in the limit of fast switching

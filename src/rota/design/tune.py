@@ -9,7 +9,7 @@ rota can be tuned on it, starting from the balanced design and accepting improve
     the order of the loop          by exchanging two candidates (nMSR, sMSR)
     candidates                     one more maximal schedule, one fewer, or one schedule alone
 
-For preemption "full" the weights are tuned in the limit of fast switching, which has a closed form.
+For preemption "full" the weights are tuned in the limit of fast switching, which has a closed form, unless the rate is to be kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rota.analysis import analyze
 from rota.arrays import Array, Int
 from rota.capacity import Load, list_schedules
 from rota.design.switching import Yardstick, fast_switching_limit, measure
-from rota.errors import TooManySchedules
+from rota.errors import Infeasible, TooManySchedules
 from rota.model import System
 from rota.policy import MSR
 from rota.process import build_process
@@ -58,11 +58,17 @@ def tune_response_time(
     best_load: Load,
     *,
     by: Yardstick | None = None,
+    keep_rate: bool = False,
     time_limit_s: float = 60.0,
     progress: Callable[[TuneProgress], None] | None = None,
 ) -> MSR:
-    """A policy of lower E[T] than `start`, or `start` itself. Stops at the time limit or on Ctrl-C with the best so far."""
-    search = _Search(system, start, best_load, by, time.perf_counter() + time_limit_s)
+    """A policy of lower E[T] than `start`, or `start` itself. Stops at the time limit or on Ctrl-C with the best so far.
+
+    `keep_rate`: the switching rate of `start` stays as it is.
+    """
+    if start.generator is not None:
+        raise Infeasible("only loops are tuned: this policy has a generator of its own between its candidates")
+    search = _Search(system, start, best_load, by, keep_rate, time.perf_counter() + time_limit_s)
     began = time.perf_counter()
 
     def tell(step: str) -> None:
@@ -91,8 +97,8 @@ def tune_response_time(
 class _Search:
     """The best policy so far, and what could be changed about it."""
 
-    def __init__(self, system: System, start: MSR, best_load: Load, by: Yardstick | None, deadline: float) -> None:
-        self.system, self.deadline = system, deadline
+    def __init__(self, system: System, start: MSR, best_load: Load, by: Yardstick | None, keep_rate: bool, deadline: float) -> None:
+        self.system, self.keep_rate, self.deadline = system, keep_rate, deadline
         states = len(build_process(system, start))
         # One yardstick for all, or a prediction would be held against an exact value.
         self.by: Yardstick = by or ("exact" if states <= _EXACT_STATES else "prediction")
@@ -106,7 +112,7 @@ class _Search:
 
     def score(self, policy: MSR) -> float:
         """E[T] by the yardstick, infinite if unstable or if its exact value would take the time of many others."""
-        if policy.preemption == "full":
+        if policy.preemption == "full" and not self.keep_rate:
             return float(fast_switching_limit(self.system, policy).sum() / self.system.arrival_rate.sum())
         answer = analyze(self.system, policy, sizes="exponential")
         return measure(answer, self.by) if len(answer.process) <= self.most_states else np.inf
@@ -133,7 +139,7 @@ class _Search:
 
     def _rates(self, policy: MSR) -> tuple[MSR, float]:
         """The proposal at the best of a few switching rates around its own."""
-        if policy.preemption == "full" or len(policy.weights) == 1:
+        if policy.preemption == "full" or len(policy.weights) == 1 or self.keep_rate:
             return policy, self.score(policy)
         choices = [policy.replace(switching_rate=policy.switching_rate * factor) for factor in (0.5, 0.7, 1.0, 1.4, 2.0, 3.0)]
         values = [self.score(choice) for choice in choices]
@@ -143,7 +149,7 @@ class _Search:
     def _polish(self, policy: MSR, value: float) -> tuple[MSR, float]:
         """Weights and switching rate by a simplex search on their logarithms."""
         n = len(policy.weights)
-        clocked = policy.preemption != "full"
+        clocked = policy.preemption != "full" and not self.keep_rate
         if n == 1 or not np.isfinite(value):
             return policy, value
 
@@ -173,7 +179,7 @@ class _Search:
         """Changes of the best policy, the cheap ones first."""
         policy = self.policy
         n, K = policy.candidates.shape
-        if n == 1 and policy.preemption != "full":  # a clock to start from, when there is something to switch to
+        if n == 1 and policy.preemption != "full" and not self.keep_rate:  # a clock to start from, when there is something to switch to
             policy = policy.replace(switching_rate=float(self.system.service_rate.min()))
         if policy.preemption == "none":
             if policy.opening == "late":

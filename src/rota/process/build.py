@@ -151,24 +151,28 @@ class _Builder:
         self.moves.append((before, b, *step))
 
     def drain_together(self, a: int, b: int, rate: float, go: Int) -> None:
-        """Every completion of a type with slots that must go closes one of them: a state per vector of slots still to close."""
-        goal = self.policy.candidates[b]
-        index = {tuple(go.tolist()): self.state(self.opened(self.policy.candidates[a], b))}
-        self.moves.append((a, next(iter(index.values())), rate, TIMER))
-        waiting = list(index)
+        """Every completion of a type with slots that must go closes one of them.
+
+        A state per vector of slots still to close, and, as slots that opened early stay open, of slots opened on the way there.
+        """
+        first = self.opened(self.policy.candidates[a], b)
+        waiting = [(tuple(go.tolist()), tuple(first.tolist()))]
+        index = {waiting[0]: self.state(first)}
+        self.moves.append((a, index[waiting[0]], rate, TIMER))
         while waiting:
-            left = waiting.pop()
-            here = index[left]
+            left, schedule = waiting.pop()
+            here = index[left, schedule]
             for i in np.flatnonzero(left):
                 fewer = tuple(count - (j == i) for j, count in enumerate(left))
+                then = self.opened(np.array([count - (j == i) for j, count in enumerate(schedule)]), b)
+                key = (fewer, tuple(then.tolist()))
                 if not any(fewer):
                     target = b
-                elif fewer in index:
-                    target = index[fewer]
+                elif key in index:
+                    target = index[key]
                 else:
-                    stay = np.minimum(self.policy.candidates[a], goal) + np.array(fewer)
-                    target = index[fewer] = self.state(self.opened(stay, b))
-                    waiting.append(fewer)
+                    target = index[key] = self.state(then)
+                    waiting.append(key)
                 self.moves.append((here, target, float(self.schedules[here][i] * self.system.service_rate[i]), int(i)))
 
     def opened(self, schedule: Int, b: int) -> Int:
