@@ -62,6 +62,7 @@ _HOME = {
     "Result": "rota.simulation",
     "compare": "rota.simulation",
     "compare_pair": "rota.simulation",
+    "replicate": "rota.simulation",
     "simulate": "rota.simulation",
 }
 
@@ -132,4 +133,5 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers
     from rota.simulation import Result as Result
     from rota.simulation import compare as compare
     from rota.simulation import compare_pair as compare_pair
+    from rota.simulation import replicate as replicate
     from rota.simulation import simulate as simulate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +27,8 @@ def simulate(
     warmup: float | None = None,
     log: Path | None = None,
     log_jobs: int = 1000,
+    replications: int | None = None,
+    workers: int = 1,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Simulates a policy: response times with confidence intervals, tails, utilization.
@@ -51,10 +54,17 @@ def simulate(
         Write the events of the first jobs to this parquet file.
     log_jobs
         How many jobs to log.
+    replications
+        Run so many independent simulations instead of one, and take the interval from their spread.
+    workers
+        Processes for --replications; the result does not depend on it.
     json
         Print one JSON object instead of tables.
     """
     system = rota.read_system(file)
+    if replications is not None:
+        _replicate(system, policy, replications, jobs, seed, warmup, workers, json)
+        return
     with ProgressLine() as line:
 
         def show(at: SimulationProgress) -> None:
@@ -78,6 +88,39 @@ def simulate(
     print_json(as_fields(result)) if json else print_result(result)
     if not result.stable:
         raise rota.Unstable(unstable_text(result))
+
+
+def _replicate(
+    system: rota.System, policy: str, replications: int, jobs: int, seed: int, warmup: float | None, workers: int, json: bool
+) -> None:
+    """Independent runs."""
+    began = time.perf_counter()
+    with ProgressLine() as line:
+
+        def show(done: int) -> None:
+            line.update(time.perf_counter() - began, f"{done} of {replications} runs")
+
+        found = rota.replicate(
+            system,
+            named_or_read(policy),
+            replications=replications,
+            jobs=jobs,
+            seed=seed,
+            warmup=warmup,
+            workers=workers,
+            progress=show,
+        )
+    if not found.stable:
+        raise rota.Unstable(unstable_text(next(result for result in found.results if not result.stable)))
+    if json:
+        fields = ("stable", "mean_response_time", "interval", "mean_queue_length", "mean_queue_length_interval")
+        runs = [as_fields(result) for result in found.results]
+        print_json(finite({name: getattr(found, name) for name in fields} | {"results": runs}))
+        return
+    print(f"{found.results[0].name}: {replications} runs of {jobs:,} jobs, seed {seed}")
+    print(f"Mean response time {found.mean_response_time:.5g} ± {found.interval:.2g} (95 %)")
+    rows = zip(system.names, found.mean_queue_length, found.mean_queue_length_interval, strict=True)
+    print_table("Jobs in the system", ["", "E[Q]", "±"], [(name, f"{mean:.5g}", f"{width:.2g}") for name, mean, width in rows])
 
 
 def named_or_read(policy: str) -> Policy:

@@ -2,6 +2,7 @@
 
 from rota.simulation.compare import Comparison, Difference, compare, compare_pair
 from rota.simulation.named import POLICY_NAMES, as_policy
+from rota.simulation.replicate import Replications, replicate
 from rota.simulation.simulate import Result, SimulationProgress, simulate
 from rota.simulation.workload import Chunk, Jobs, PoissonArrivals, Workload
 
@@ -12,11 +13,13 @@ __all__ = [
     "Difference",
     "Jobs",
     "PoissonArrivals",
+    "Replications",
     "Result",
     "SimulationProgress",
     "Workload",
     "as_policy",
     "compare",
     "compare_pair",
+    "replicate",
     "simulate",
 ]

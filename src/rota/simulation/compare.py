@@ -48,6 +48,12 @@ class Comparison:
         stable = [result for result in self.results if result.stable]
         return min(stable, key=lambda result: result.mean_response_time, default=None)
 
+    def __repr__(self) -> str:
+        return repr(self.table())
+
+    def _repr_html_(self) -> str:
+        return str(self.table()._repr_html_())
+
     def table(self) -> pl.DataFrame:
         """One row per policy."""
         import polars as pl

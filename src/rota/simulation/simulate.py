@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -125,6 +125,10 @@ def simulate(
         raise BadSpec(problems)
     if workload is None and system.arrival_rate.sum() == 0:
         raise Infeasible("no jobs arrive: there is nothing to simulate")
+    if isinstance(workload, Sized):
+        jobs = min(jobs, len(workload))
+        if jobs == 0:
+            raise Infeasible("the workload has no jobs: there is nothing to simulate")
     measuring = _Measuring(system, policy, seed, jobs, log_jobs, check)
     begin = time.perf_counter()
     interrupted = False
@@ -297,11 +301,12 @@ class _Measuring:
         return float((present[-1] - present[half]) / (spans[-1, 1] - spans[half, 1]))
 
     def _log_table(self) -> pl.DataFrame | None:
-        if not self.log:
+        log = self.log or self.run.log  # the run's own if it ended before as many jobs had come as were to be logged
+        if not log:
             return None
         import polars as pl
 
-        entries = np.concatenate(self.log)
+        entries = np.concatenate(log)
         kinds = pl.Series(entries[:, 1].astype(np.int64)).replace_strict(
             {0: "arrive", 1: "start", 2: "preempt", 3: "finish"}, return_dtype=pl.String
         )

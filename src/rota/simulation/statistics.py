@@ -55,11 +55,11 @@ def half_width(values: Array, weights: Array) -> float:
 
 
 def grows(present: Array) -> bool:
-    """Whether the number of jobs keeps growing: from quarter to quarter of the run, and by more than noise."""
+    """Whether the number of jobs keeps growing: the means of the eighths of the run, the first left aside, rise one and all, and by much."""
     if len(present) < 4 * _SMALLEST:
         return False
-    _, second, third, last = (float(part.mean()) for part in np.array_split(present, 4))
-    return third > 1.2 * second and last > 1.15 * third and last > 20.0
+    means = np.array([part.mean() for part in np.array_split(present, 8)[1:]])
+    return bool((np.diff(means) > 0).all() and means[-1] > 1.5 * means[2] and means[-1] > 20.0)
 
 
 def quantiles(counts: Int, probabilities: tuple[float, ...] = QUANTILES) -> Array:

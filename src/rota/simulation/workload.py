@@ -78,6 +78,9 @@ class Jobs:
     sizes: ArrayLike
     estimates: ArrayLike | None = None
 
+    def __len__(self) -> int:
+        return len(np.atleast_1d(self.times))
+
     def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
         """The jobs in one go."""
         times = np.ascontiguousarray(self.times, dtype=np.float64)
