@@ -145,7 +145,10 @@ def progress_text(at: SimulationProgress) -> str:
 
 def unstable_text(result: rota.Result) -> str:
     """What to say of a queue that keeps growing."""
-    return f"{result.name} does not keep up: {result.growth:.4g} jobs per unit of time pile up, so it has no mean response time"
+    return (
+        f"under {result.name} the queue was still growing at the end, by {result.growth:.4g} jobs per unit of time: "
+        f"it is unstable, or {result.jobs:,} jobs are too few to tell"
+    )
 
 
 def as_fields(result: rota.Result) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class Result:
 
     def __repr__(self) -> str:
         if not self.stable:
-            return f"<Result of {self.name}: unstable, {self.growth:.4g} jobs per unit of time pile up>"
+            return f"<Result of {self.name}: the queue kept growing, by {self.growth:.4g} jobs per unit of time>"
         return f"<Result of {self.name}: mean response time {self.mean_response_time:.5g} ± {self.interval:.2g}, {self.jobs:,} jobs>"
 
 

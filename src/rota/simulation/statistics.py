@@ -55,11 +55,18 @@ def half_width(values: Array, weights: Array) -> float:
 
 
 def grows(present: Array) -> bool:
-    """Whether the number of jobs keeps growing: the means of the eighths of the run, the first left aside, rise one and all, and by much."""
+    """Whether the number of jobs keeps growing: the means of the eighths of the run rise along a line, and by much.
+
+    A judgement, not a proof: a run that is short against the time in which the queue changes can look like growth, or hide it.
+    """
     if len(present) < 4 * _SMALLEST:
         return False
-    means = np.array([part.mean() for part in np.array_split(present, 8)[1:]])
-    return bool((np.diff(means) > 0).all() and means[-1] > 1.5 * means[2] and means[-1] > 20.0)
+    means = np.array([part.mean() for part in np.array_split(present, 8)])
+    time = np.arange(8) - 3.5
+    slope = float(time @ means) / float(time @ time)
+    explained = slope**2 * float(time @ time) / max(float(((means - means.mean()) ** 2).sum()), 1e-300)
+    rises = means[6:].mean() > 1.5 * means[2:4].mean() and means[4:6].mean() > means[2:4].mean()
+    return bool(slope > 0 and explained > 0.75 and rises and means[-1] > 20.0)
 
 
 def quantiles(counts: Int, probabilities: tuple[float, ...] = QUANTILES) -> Array:
