@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -50,23 +51,58 @@ class PoissonArrivals:
         total = float(system.arrival_rate.sum())
         if total == 0:
             return
-        shares = np.cumsum(system.arrival_rate) / total
-        shares[-1] = 1.0
+        keep, alias = _alias(system.arrival_rate / total)
         means = 1.0 / system.service_rate
         exponential = all(isinstance(size, Exponential) for size in system.sizes)
         now = 0.0
         while True:
-            times = now + np.cumsum(gaps.standard_exponential(self.chunk)) / total
-            now = float(times[-1])
-            kinds = np.searchsorted(shares, marks.random(self.chunk), side="right").astype(np.int64)
+            times, kinds, sizes = np.empty(self.chunk), np.empty(self.chunk, dtype=np.int64), np.empty(self.chunk)
+            now = _fill(times, kinds, gaps, marks, now, total, keep, alias)
             if exponential:
-                sizes: Array = lengths.standard_exponential(self.chunk) * means[kinds]
+                lengths.standard_exponential(out=sizes)
+                sizes *= means[kinds]
             else:
-                sizes = np.empty(self.chunk)
                 for i, size in enumerate(system.sizes):
                     of_type = kinds == i
                     sizes[of_type] = size.sample(lengths, int(of_type.sum()))
             yield Chunk(times, kinds, sizes, sizes)
+
+
+def _alias(shares: Array) -> tuple[Array, Int]:
+    """Walker's alias table: type j with probability keep[j], else alias[j], for j uniform."""
+    K = len(shares)
+    keep, alias = shares * K, np.arange(K)
+    small, large = [j for j in range(K) if keep[j] < 1], [j for j in range(K) if keep[j] >= 1]
+    while small and large:
+        low, high = small.pop(), large.pop()
+        alias[low] = high
+        keep[high] -= 1 - keep[low]
+        (small if keep[high] < 1 else large).append(high)
+    for j in small + large:  # what is left is 1 but for rounding
+        keep[j] = 1.0
+    return keep, alias
+
+
+@nb.njit(cache=True)
+def _fill(
+    times: Array,
+    kinds: Int,
+    gaps: np.random.Generator,
+    marks: np.random.Generator,
+    now: float,
+    rate: float,
+    keep: Array,
+    alias: Int,
+) -> float:
+    """Arrival times and types of a chunk; returns the last time."""
+    K = keep.shape[0]
+    for k in range(times.shape[0]):
+        now += gaps.standard_exponential() / rate
+        times[k] = now
+        place = marks.random() * K
+        j = int(place)
+        kinds[k] = j if place - j < keep[j] else alias[j]
+    return now
 
 
 @dataclass(frozen=True, eq=False)
