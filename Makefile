@@ -16,8 +16,10 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: $(READY) ## the main job on a bundled example
+demo: $(READY) ## the main job on a bundled example: its load, its best rota, and a rota tuned on waiting times
 	@$(BIN)/rota capacity examples/paper.toml
+	@printf '\n--- rota design --objective response-time\n\n'
+	@$(BIN)/rota design examples/paper.toml --objective response-time
 
 test: $(READY) ## the whole test suite
 	$(BIN)/python -m pytest -n auto
