@@ -47,8 +47,9 @@ def solve_phase_type(queue: TypeQueue, size: PhaseTypeFamily) -> QueueLength:
     a, T = size.representation
     needed = phase_count(queue, len(a))
     if needed > _LARGEST:
+        size_text = f"{needed:,}" if needed < 10**9 else f"some 10^{len(str(needed)) - 1}"
         raise Infeasible(
-            f"phase-type sizes with {len(a)} phases and up to {queue.max_parallel} jobs at once need {needed:,} "
+            f"phase-type sizes with {len(a)} phases and up to {queue.max_parallel} jobs at once need {size_text} "
             f"phases, more than {_LARGEST:,}: "
             'use fewer phases, simulate, or analyze with sizes="exponential"'
         )

@@ -48,7 +48,7 @@ class _Compiled:
     def __call__(self, *arguments: Any) -> int:
         try:
             return self._engine(*arguments)
-        except nb.core.errors.NumbaError:  # raised before anything has run
+        except (nb.core.errors.NumbaError, nb.core.errors.UnsupportedBytecodeError):  # raised before anything has run
             if not self._may_be_plain:
                 raise
             self._engine, self._may_be_plain = runner_of(self._decide, False), False

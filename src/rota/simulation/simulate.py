@@ -225,7 +225,8 @@ class _Measuring:
     def result(self, warmup: float | None, elapsed: float, interrupted: bool) -> Result:
         rows, areas, spans, K = self.rows, self.areas, self.spans, len(self.system.names)
         lengths = spans[:, 1] - spans[:, 0]
-        present = areas[:, 0].sum(axis=1) / lengths if len(rows) else np.zeros(0)
+        jobs_present = areas[:, 0].sum(axis=1)  # a batch of jobs that came all at once takes no time
+        present = np.divide(jobs_present, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         growing = grows(present)
         cut = int(warmup * len(rows)) if warmup is not None else mser(present)
         rows, areas, lengths = rows[cut:], areas[cut:], lengths[cut:]
@@ -243,7 +244,7 @@ class _Measuring:
             series = np.divide(rows[:, :, column], counts, out=np.zeros_like(counts), where=counts > 0)
             return np.array([half_width(series[:, i], counts[:, i]) for i in range(K)])
 
-        queue = areas[:, 0] / lengths[:, None] if len(rows) else np.zeros((0, K))
+        queue = np.divide(areas[:, 0], lengths[:, None], out=np.zeros((len(rows), K)), where=lengths[:, None] > 0)
         jobs_done, sums = counts.sum(axis=1), rows[:, :, 1].sum(axis=1)
         means = np.divide(sums, jobs_done, out=np.zeros_like(sums), where=jobs_done > 0)
         histogram = self._histogram(cut)
