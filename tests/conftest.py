@@ -16,6 +16,8 @@ from pathlib import Path  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
+from caches import remove_stale_caches  # noqa: E402
+
 settings.register_profile("steady", derandomize=True, deadline=None, max_examples=60)
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("steady")
@@ -27,12 +29,3 @@ def pytest_configure(config: pytest.Config) -> None:
     """Deletes stale caches, once, before any worker of pytest -n starts."""
     if not hasattr(config, "workerinput"):
         remove_stale_caches(SOURCE)
-
-
-def remove_stale_caches(source: Path) -> None:
-    """Deletes numba's files that are older than the newest source file with compiled functions in it."""
-    compiled = [file for file in source.rglob("*.py") if any(mark in file.read_text(encoding="utf-8") for mark in ("@kernel", "njit"))]
-    newest = max((file.stat().st_mtime for file in compiled), default=0.0)
-    for cache in source.rglob("*.nb[ic]"):
-        if cache.stat().st_mtime < newest:
-            cache.unlink(missing_ok=True)

@@ -79,3 +79,5 @@ def compare(
         )
     for label, message in found.errors.items():
         remark(f"{label}: {message}")
+    if not found.results:
+        raise rota.Infeasible("none of these policies can run on this system")

@@ -63,6 +63,8 @@ def simulate(
     """
     system = rota.read_system(file)
     if replications is not None:
+        if until is not None or log is not None:
+            raise rota.BadSpec([rota.Problem("--replications", "goes with neither --until nor --log")])
         _replicate(system, policy, replications, jobs, seed, warmup, workers, json)
         return
     with ProgressLine() as line:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rota.decide import policy_name
 from rota.errors import RotaError
 from rota.model import System
 from rota.policy import Policy
@@ -95,7 +96,7 @@ def compare(
     errors: dict[str, str] = {}
     for given in policies:
         policy = as_policy(given)
-        label = given if isinstance(given, str) else repr(given)
+        label = policy_name(policy)
 
         def tell(at: SimulationProgress, label: str = label) -> None:
             if progress is not None:

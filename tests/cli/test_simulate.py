@@ -1,0 +1,115 @@
+"""`rota simulate`."""
+
+import json
+
+import polars as pl
+import pytest
+
+import rota
+from rota.cli import main
+from rotas import paper_rota
+from systems import EXAMPLES
+
+PAPER = str(EXAMPLES / "paper.toml")
+HIDDEN = {"system", "batches", "log"}
+
+
+@pytest.fixture
+def light(tmp_path):
+    """The paper's example at two thirds of its load, as a file."""
+    file = tmp_path / "light.toml"
+    text = (EXAMPLES / "paper.toml").read_text(encoding="utf-8")
+    system = rota.read_system(PAPER)
+    for rate in system.arrival_rate.tolist():
+        text = text.replace(f"arrival_rate = {rate}\n", f"arrival_rate = {rate * 2 / 3}\n")
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
+def test_json_is_the_result_of_python(light, capsys):
+    """With --json every field of `Result` has its Python name and value."""
+    assert main(["simulate", light, "first-fit", "--jobs", "20000", "--seed", "3", "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    result = rota.simulate(rota.read_system(light), "first-fit", jobs=20_000, seed=3)
+    assert set(fields) == (set(vars(result)) - HIDDEN) | {"policy", "names", "resources"}
+    assert fields["policy"] == "first-fit"
+    assert fields["mean_response_time"] == result.mean_response_time
+    assert fields["mean_queue_length"] == result.mean_queue_length.tolist()
+    assert fields["response_time_quantiles"] == {str(p): value for p, value in result.response_time_quantiles.items()}
+    assert fields["names"] == ["type1", "type2", "type3"]
+
+
+def test_tables(light, capsys):
+    """The tables show E[Q] and E[T] of each type with intervals, the tails, and what is in use."""
+    assert main(["simulate", light, "first-fit", "--jobs", "20000"]) == 0
+    printed = capsys.readouterr().out
+    result = rota.simulate(rota.read_system(light), "first-fit", jobs=20_000)
+    assert printed.startswith("first-fit: 20,000 jobs, ")
+    assert f"Mean response time {result.mean_response_time:.5g} ± {result.interval:.2g} (95 %)" in printed
+    rows = {line.split()[0]: line.split()[1:] for line in printed.splitlines() if line.startswith("  type")}
+    assert rows["type2"][0] == f"{result.mean_queue_length[1]:.5g}"
+    assert rows["type2"][2] == f"{result.response_time[1]:.5g}"
+    assert "In use: " in printed
+    assert "Switches" not in printed
+
+
+def test_policy_from_a_file(light, tmp_path, capsys):
+    """A designed policy is read from its file, and its switches are told."""
+    file = tmp_path / "policy.json"
+    rota.save_policy(paper_rota("full", 2.0), file)
+    assert main(["simulate", light, str(file), "--jobs", "20000"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("pMSR: ")
+    assert "Switches per unit of time: " in printed
+
+
+@pytest.mark.parametrize("jobs", [200, 5000], ids=["fewer jobs than to log", "more"])
+def test_log(jobs, light, tmp_path, capsys):
+    """--log writes the events of the first jobs as parquet, and says so on standard error."""
+    file = tmp_path / "log.parquet"
+    assert main(["simulate", light, "fcfs", "--jobs", str(jobs), "--log", str(file), "--json"]) == 0
+    log = pl.read_parquet(file)
+    assert log.columns == ["time", "event", "type", "job"]
+    assert (log["event"] == "arrive").sum() == min(jobs, 1000)
+    assert f"{len(log)} events written to {file}" in capsys.readouterr().err
+
+
+def test_until(light, capsys):
+    """--until ends the run when the interval is narrow."""
+    assert main(["simulate", light, "first-fit", "--until", "0.05", "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    assert fields["interval"] <= 0.05 * fields["mean_response_time"]
+    assert fields["jobs"] < 1_000_000
+
+
+def test_unstable(tmp_path, capsys):
+    """A queue that grows gives null for every mean, a word on standard error, and exit code 1."""
+    file = tmp_path / "busy.toml"
+    file.write_text("[server]\ncores = 1\n[jobs.a]\ndemand = { cores = 1 }\narrival_rate = 2.0\nmean_size = 1.0\n", encoding="utf-8")
+    assert main(["simulate", str(file), "fcfs", "--jobs", "50000", "--json"]) == 1
+    printed = capsys.readouterr()
+    fields = json.loads(printed.out)
+    assert (fields["stable"], fields["mean_response_time"], fields["mean_queue_length"]) == (False, None, [None])
+    assert fields["growth"] == pytest.approx(1.0, rel=0.1)
+    assert printed.err.startswith("rota: ")
+    assert "growing" in printed.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["best-fit"], 2, "must be one of fcfs, first-fit"),
+        (["nowhere.json"], 2, "nowhere.json"),
+        (["fcfs", "--jobs", "5"], 2, "jobs: must be at least 100"),
+        (["fcfs", "--until", "2"], 2, "until: must be between 0 and 1"),
+        (["fcfs", "--warmup", "1"], 2, "warmup: must be at least 0 and below 1"),
+        (["server-filling"], 1, "powers of two"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_errors(arguments, code, message, capsys):
+    """Wrong use ends with 2, a policy that cannot run here with 1, each with the reason."""
+    assert main(["simulate", PAPER, *arguments]) == code
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert printed.out == ""

@@ -1,0 +1,101 @@
+"""pMSR, nMSR and sMSR, with and without backfilling, against the definition of their process, event by event."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rota
+from reference_simulator import PREEMPT, START, Given, assert_agrees, engine_log, jobs_for
+from rota.decide import brain_of
+from rota.simulation.run import Run
+from rota.simulation.workload import Chunk
+from rotas import PREEMPTIONS, systems_and_rotas
+
+
+def served(policy):
+    """The types that some candidate serves."""
+    return [i for i, most in enumerate(policy.candidates.max(axis=0)) if most]
+
+
+@pytest.mark.parametrize("empty_slots", ["virtual", "skip"])
+@pytest.mark.parametrize("backfill", [False, True], ids=["plain", "backfill"])
+@pytest.mark.parametrize("preemption", PREEMPTIONS)
+@given(data=st.data(), seed=st.integers(0, 2**32))
+def test_agrees_with_its_definition(preemption, backfill, empty_slots, data, seed):
+    """Rotas with all routes, openings and generators follow the definition of their process; nMSR never preempts."""
+    if preemption != "none" and empty_slots == "skip":
+        return  # nothing is drained: the same as "virtual"
+    system, policy = data.draw(systems_and_rotas(preemption))
+    policy = policy.replace(backfill=backfill, empty_slots=empty_slots)
+    log = assert_agrees(system, policy, data.draw(jobs_for(served(policy), most=15)), seed)
+    assert preemption != "none" or all(kind != PREEMPT for _, kind, _, _ in log)
+
+
+PAIR = rota.System([4], [[1], [2]], [1, 1], [1, 1])
+
+
+def test_early_slots_stay_open_while_others_drain():
+    """Draining together with early opening: a slot that has opened for a small job is not closed again for a larger one.
+
+    Of three slots of type 0 one is empty, so type 2 (one unit) starts before type 1 (two units) has room, and is never stopped.
+    """
+    system = rota.System([3], [[1], [2], [1]], [1, 1, 1], [1, 1, 1])
+    policy = rota.MSR([[3, 0, 0], [0, 1, 1]], [0.5, 0.5], "none", 5.0, route="parallel", opening="early")
+    jobs = Given(tuple((0.0, i, size, size) for i, size in [(0, 2.0), (0, 3.0), (0, 4.0), (1, 9.0), (2, 9.0)]))
+    for seed in range(20):
+        log = assert_agrees(system, policy, jobs, seed)
+        assert all(kind != PREEMPT for _, kind, _, _ in log)
+
+
+def test_one_candidate_never_moves():
+    """A rota of one schedule asks for nothing but its slots: no timer rings."""
+    policy = rota.MSR([[2, 1]])
+    jobs = Given(tuple((0.0, i, 1.0, 1.0) for i in (0, 0, 0, 1, 1)))
+    run = Run(PAIR, brain_of(PAIR, policy), np.random.SeedSequence(0), batch_jobs=10**9, log=True, check=True)
+    run.feed(Chunk(*jobs.columns()), drain=True)
+    assert run.events == 10
+    assert [job for time, kind, _, job in engine_log(PAIR, policy, jobs) if kind == START and time == 0.0] == [0, 1, 3]
+
+
+def test_skipping_needs_no_completion_of_an_empty_slot():
+    """With "skip" a rota whose slots are empty is at its next schedule at once; with "virtual" it waits for them."""
+    policy = rota.MSR([[4, 0], [0, 2]], [0.5, 0.5], "none", 100.0)
+    jobs = Given(((1.0, 1, 1.0, 1.0),))
+    waits = {}
+    for empty_slots in ("virtual", "skip"):
+        logs = [engine_log(PAIR, policy.replace(empty_slots=empty_slots), jobs, seed) for seed in range(40)]
+        waits[empty_slots] = sum(log[1][0] - 1.0 for log in logs) / 40
+    assert waits["skip"] < 0.1
+    assert waits["virtual"] > 0.3
+
+
+def test_backfilled_jobs_give_way_with_preemption_and_stay_without():
+    """A job that was backfilled yields to the schedule's own as soon as one comes, if it may be stopped; else it runs to its end."""
+    schedules = [[4, 0]]
+    jobs = Given(((0.0, 1, 5.0, 5.0), *(((1.0, 0, 1.0, 1.0),) * 4)))
+    log = engine_log(PAIR, rota.MSR(schedules, backfill=True), jobs)
+    assert (0.0, START, 1, 0) in log
+    assert (1.0, PREEMPT, 1, 0) in log
+    assert log[-1][0] == 6.0  # it had 4 left at 1, and goes on at 2
+    log = engine_log(PAIR, rota.MSR(schedules, preemption="none", backfill=True), jobs)
+    assert [(time, job) for time, kind, _, job in log if kind == START] == [(0, 0), (1, 1), (1, 2), (2, 3), (2, 4)]
+
+
+@pytest.mark.parametrize("preemption", PREEMPTIONS)
+@given(data=st.data(), seed=st.integers(0, 1000))
+def test_backfilling_serves_types_without_a_slot(preemption, data, seed):
+    """With backfilling, types that no candidate serves are served all the same, and the definition holds for them too."""
+    system, policy = data.draw(systems_and_rotas(preemption))
+    jobs = data.draw(jobs_for(range(len(system.names)), most=8))
+    assert_agrees(system, policy.replace(backfill=True), jobs, seed)
+
+
+def test_policy_of_another_system():
+    """A rota whose schedules do not fit, or have other types, is refused with the reason."""
+    with pytest.raises(rota.BadSpec, match="needs 2 counts per candidate"):
+        rota.simulate(PAIR, rota.MSR([[1, 1, 1]]), jobs=1000)
+    with pytest.raises(rota.Infeasible, match=r"\[5, 0\] does not fit"):
+        rota.simulate(PAIR, rota.MSR([[5, 0]]), jobs=1000)
+    with pytest.raises(rota.BadSpec, match="differ from those of the system"):
+        rota.simulate(PAIR, rota.MSR([[1, 1]], names=["x", "y"]), jobs=1000)

@@ -1,0 +1,558 @@
+"""A slow simulator in plain Python, with every policy written from its definition: what the compiled engine is compared with.
+
+A policy here looks at all jobs present and names the jobs that run next. Sums are exact fractions, nothing is remembered that can be
+counted anew. Random policies draw from the same stream, in the order that `rota.decide` documents, so that logs can agree to the last bit.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import strategies as st
+
+import rota
+from rota.decide import brain_of, exponential, seeded, uniform
+from rota.simulation.run import Run
+from rota.simulation.workload import Chunk
+from systems import decimal as exactly
+from systems import reference_schedules
+
+ARRIVE, START, PREEMPT, FINISH = 0, 1, 2, 3
+decimal = functools.cache(exactly)
+Entry = tuple[float, int, int, int]  # time, kind of event, type, job
+
+
+@dataclass(eq=False)
+class Job:
+    """A job that is present; `end` counts while it runs, `remaining` while it does not."""
+
+    number: int
+    kind: int
+    size: float
+    estimate: float
+    remaining: float
+    running: bool = False
+    started: float = math.nan
+    end: float = math.inf
+
+
+@dataclass(frozen=True)
+class Given:
+    """Jobs to simulate, in order of arrival: (time, type, size, estimate)."""
+
+    jobs: tuple[tuple[float, int, float, float], ...]
+
+    def columns(self) -> tuple[np.ndarray, ...]:
+        """Times, types, sizes and estimates as arrays."""
+        times, kinds, sizes, estimates = zip(*self.jobs, strict=True)
+        return np.array(times, dtype=float), np.array(kinds, dtype=np.int64), np.array(sizes, dtype=float), np.array(estimates, dtype=float)
+
+
+@dataclass
+class View:
+    """What a policy sees: the time, what happened, and the jobs present from old to new."""
+
+    system: rota.System
+    now: float
+    event: str  # "start", "arrival", "completion" or "timer"
+    kind: int  # the type of the job that came or went
+    jobs: list[Job]
+
+    @property
+    def running(self) -> list[Job]:
+        """The jobs in service, from old to new."""
+        return [job for job in self.jobs if job.running]
+
+    @property
+    def waiting(self) -> list[Job]:
+        """The jobs that wait, from old to new."""
+        return [job for job in self.jobs if not job.running]
+
+    def present(self) -> list[int]:
+        """Q: jobs of each type."""
+        return counts(self.system, self.jobs)
+
+    def oldest(self, numbers: Sequence[int]) -> list[Job]:
+        """The oldest so many jobs of each type."""
+        return [job for i, n in enumerate(numbers) for job in [job for job in self.jobs if job.kind == i][:n]]
+
+
+def counts(system: rota.System, jobs: Iterable[Job]) -> list[int]:
+    """How many of the jobs are of each type."""
+    numbers = [0] * len(system.names)
+    for job in jobs:
+        numbers[job.kind] += 1
+    return numbers
+
+
+def used(system: rota.System, jobs: Iterable[Job]) -> list[Fraction]:
+    """What the jobs hold of each resource."""
+    jobs = list(jobs)
+    return [sum((decimal(system.demand[job.kind, r]) for job in jobs), Fraction(0)) for r in range(len(system.capacity))]
+
+
+def fit(system: rota.System, jobs: Iterable[Job], held: Sequence[int] | None = None) -> bool:
+    """Whether jobs fit the server together, beside `held` setups of each type."""
+    needs = used(system, jobs)
+    if held is not None:
+        needs = [need + sum(n * decimal(d) for n, d in zip(held, system.demand[:, r], strict=True)) for r, need in enumerate(needs)]
+    return all(need <= decimal(have) for need, have in zip(needs, system.capacity, strict=True))
+
+
+Decision = tuple[list[Job], float]
+Decide = Callable[[View], Decision]
+
+
+def simulate(system: rota.System, decide: Decide, given: Given, guide: Sequence[Entry] = ()) -> list[Entry]:
+    """The log of a policy on given jobs, until none is left.
+
+    Of events at one time, completions come first, then the policy's timer, then arrivals. Which of several completions at one time is
+    first is free: the `guide` (the log to compare with) says.
+    """
+    log: list[Entry] = []
+    present: list[Job] = []
+    coming = list(enumerate(given.jobs))
+    now, event, kind = 0.0, "start", 0
+    while True:
+        chosen, timer = decide(View(system, now, event, kind, list(present)))
+        assert len(set(map(id, chosen))) == len(chosen)
+        assert fit(system, chosen)
+        for i in range(len(system.names)):  # the youngest yield first
+            for job in reversed([job for job in present if job.kind == i and job.running and job not in chosen]):
+                job.running, job.remaining = False, max(job.end - now, 0.0)
+                log.append((now, PREEMPT, i, job.number))
+        for i in range(len(system.names)):  # the oldest start first
+            for job in [job for job in present if job.kind == i and not job.running and job in chosen]:
+                job.running, job.end, job.started = True, now + job.remaining, now
+                log.append((now, START, i, job.number))
+        if not coming and not present:
+            return log
+        ending = min((job.end for job in present if job.running), default=math.inf)
+        arrival = coming[0][1][0] if coming else math.inf
+        now = min(ending, timer, arrival)
+        assert now < math.inf, "nothing will ever happen"
+        if ending == now:
+            tied = [job for job in present if job.running and job.end == ending]
+            said = guide[len(log)][3] if len(log) < len(guide) else -1
+            job = next((job for job in tied if job.number == said), tied[0])
+            present.remove(job)
+            event, kind = "completion", job.kind
+            log.append((now, FINISH, job.kind, job.number))
+        elif timer == now:
+            event, kind = "timer", 0
+        else:
+            number, (_, kind, size, estimate) = coming.pop(0)
+            present.append(Job(number, kind, size, estimate, size))
+            event = "arrival"
+            log.append((now, ARRIVE, kind, number))
+
+
+# ---------------------------------------------------------------------------------------------------------------- order of arrival
+
+
+def fcfs(view: View) -> Decision:
+    """The oldest waiting job starts if it fits; the first that does not stops all behind it."""
+    run = view.running
+    for job in view.waiting:
+        if not fit(view.system, [*run, job]):
+            break
+        run.append(job)
+    return run, math.inf
+
+
+def fill(view: View, run: list[Job], never: Iterable[int] = (), held: Sequence[int] | None = None) -> list[Job]:
+    """Adds waiting jobs in order of arrival where they fit, but none of the types in `never`."""
+    run = list(run)
+    for job in view.waiting:
+        if job not in run and job.kind not in never and fit(view.system, [*run, job], held):
+            run.append(job)
+    return run
+
+
+def first_fit(view: View) -> Decision:
+    """The oldest waiting job that fits starts, then the next."""
+    return fill(view, view.running), math.inf
+
+
+def easy(view: View) -> Decision:
+    """FCFS, and behind the first job that does not fit only those that do not delay it by the estimates; within a type no overtaking."""
+    system, (run, _) = view.system, fcfs(view)
+    behind = [job for job in view.waiting if job not in run]
+    if not behind:
+        return run, math.inf
+    head = behind.pop(0)
+
+    def expected_end(job: Job) -> float:
+        return max(job.started + job.estimate if job.running else view.now + job.estimate, view.now)
+
+    # The reservation: the first time at which the head fits beside those that still run by then.
+    reservation = next(t for t in sorted(map(expected_end, run)) if fit(system, [head, *(job for job in run if expected_end(job) > t)]))
+    beside = [head, *(job for job in run if expected_end(job) > reservation)]
+    stuck = {head.kind}
+    for job in behind:
+        if job.kind in stuck:
+            continue
+        ends_before = view.now + job.estimate <= reservation
+        if fit(system, [*run, job]) and (ends_before or fit(system, [*beside, job])):
+            run.append(job)
+            if not ends_before:
+                beside.append(job)
+        else:
+            stuck.add(job.kind)
+    return run, math.inf
+
+
+def server_filling(view: View) -> Decision:
+    """Of the shortest list of oldest jobs that fill the server (or all), the largest first, the oldest of equal ones."""
+    system, oldest = view.system, []
+    for job in view.jobs:
+        if used(system, oldest)[0] >= decimal(system.capacity[0]):
+            break
+        oldest.append(job)
+    run: list[Job] = []
+    for job in sorted(oldest, key=lambda job: (-system.demand[job.kind, 0], job.number)):
+        if fit(system, [*run, job]):
+            run.append(job)
+    return run, math.inf
+
+
+# ---------------------------------------------------------------------------------------------------------------- weights
+
+
+def max_weight(system: rota.System, preemptive: bool) -> Decide:
+    """By trial of every schedule: the largest Σ u_i Q_i, u ≤ Q; not preemptive: among those that keep what runs.
+
+    The weights of type i = 1, 2, … get 10⁻⁶ e^(−i/K) added, so that no two schedules tie.
+    """
+    schedules = np.array(reference_schedules(system))
+    K = len(system.names)
+    tie = 1e-6 * np.exp(-np.arange(1, K + 1) / K)
+
+    def decide(view: View) -> Decision:
+        Q, runs = np.array(view.present()), np.array(counts(system, view.running))
+        possible = schedules[(schedules <= Q).all(axis=1) & (preemptive | (schedules >= runs).all(axis=1))]
+        return view.oldest(possible[np.argmax(possible @ (Q + tie))].tolist()), math.inf
+
+    return decide
+
+
+class Timers:
+    """Randomized-Timers: slots of each type, taken at ticks of its clock and given back at departures, of jobs or dummies.
+
+    Draws: at a ring, which one it is; at a departure, whether the slot is given back; and the time of the next ring, anew at each event
+    but an arrival that takes no dummy's slot.
+    """
+
+    def __init__(self, system: rota.System, policy: rota.RandomizedTimers, seed: np.random.SeedSequence) -> None:
+        self.system, self.policy, self.random = system, policy, seeded(seed)
+        self.slots = [0] * len(system.names)
+        self.dummies = [0] * len(system.names)
+        self.ring, self.rate = math.inf, math.nan
+
+    def __call__(self, view: View) -> Decision:
+        """The jobs in slots, and the next ring."""
+        K, clock = len(self.slots), self.policy.rate
+        if view.event == "completion":
+            self._maybe_give_back(view, view.kind)
+        elif view.event == "timer":
+            rings = [clock] * K + [n * mu for n, mu in zip(self.dummies, self.system.service_rate, strict=True)]
+            which = self._pick(rings)
+            i = which % K
+            if which < K:
+                held = [n + (k == i) for k, n in enumerate(self.slots)]
+                if fit(self.system, [], held):
+                    self.slots = held
+            else:
+                self._maybe_give_back(view, i)
+        Q = view.present()
+        before, self.dummies = self.dummies, [max(n - q, 0) for n, q in zip(self.slots, Q, strict=True)]
+        if view.event != "arrival" or before != self.dummies:
+            rate = K * clock
+            for n, mu in zip(self.dummies, self.system.service_rate, strict=True):
+                rate += n * mu
+            self.ring = view.now + exponential(self.random, rate)
+        return view.oldest(self.slots), self.ring
+
+    def _pick(self, rings: Sequence[float]) -> int:
+        draw = uniform(self.random) * sum(rings)
+        for which, rate in enumerate(rings):
+            if draw < rate:
+                return which
+            draw -= rate
+        return max(which for which, rate in enumerate(rings) if rate > 0)
+
+    def _maybe_give_back(self, view: View, i: int) -> None:
+        def f(x: int) -> float:
+            return math.log(1 + x) ** self.policy.power
+
+        Q = view.present()
+        w = max(f(Q[i]), self.policy.floor * f(max(Q)))
+        if uniform(self.random) < math.exp(-w):
+            self.slots[i] -= 1
+
+
+# ---------------------------------------------------------------------------------------------------------------- rotas
+
+OWN = -1  # a move triggered by a clock of the process's own, a timer or a setup
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the process is: working in candidate `a`, or on the way to `b` with `left` slots of each type to drain or set up."""
+
+    a: int
+    b: int | None = None
+    left: tuple[int, ...] = ()
+    slots: tuple[int, ...] = ()
+    held: tuple[int, ...] = field(default=())
+
+    @property
+    def working(self) -> bool:
+        """Whether a candidate runs."""
+        return self.b is None
+
+
+class Rota:
+    """pMSR, nMSR, sMSR, with and without backfilling.
+
+    Draws: at a ring of the process's own, which move it is; at a completion that may move the process, if there is another way out, one;
+    and the time of the next ring whenever the total rate of rings changes or one has rung.
+    """
+
+    def __init__(self, system: rota.System, policy: rota.MSR, seed: np.random.SeedSequence) -> None:
+        self.system, self.policy, self.random = system, policy, seeded(seed)
+        self.place = self._work(0)
+        self.rate, self.ring = 0.0, math.inf
+        self.counts = [0] * len(system.names)
+
+    # the process, from the paper's definitions
+
+    def _work(self, a: int) -> Place:
+        return Place(a, slots=tuple(self.policy.candidates[a].tolist()))
+
+    def moves(self) -> list[tuple[float, int, Place]]:
+        """The ways out of the present place: (rate, trigger, where to)."""
+        policy, place, mu = self.policy, self.place, self.system.service_rate
+        n = len(policy.weights)
+        if place.b is None:
+            if policy.generator is not None:
+                return [(policy.generator[place.a, b], OWN, self._leave(place.a, b)) for b in range(n) if policy.generator[place.a, b] > 0]
+            return [(policy.switching_rate / (n * policy.weights[place.a]), OWN, self._leave(place.a, (place.a + 1) % n))] if n > 1 else []
+        if policy.preemption == "setup":
+            return [(float(sum(place.left)) * policy.setup_rate, OWN, self._after(place, place.left.index(max(place.left))))]
+        drained = [i for i in self._order(place.a, place.b) if place.left[i]]
+        if policy.route != "parallel":
+            drained = drained[:1]
+        return [(float(place.slots[i] * mu[i]), i, self._after(place, i)) for i in drained]
+
+    def _leave(self, a: int, b: int) -> Place:
+        W = self.policy.candidates
+        go = tuple(np.maximum(W[a] - W[b], 0).tolist())
+        if self.policy.preemption == "full" or not any(go):
+            return self._work(b)
+        if self.policy.preemption == "setup":
+            return Place(a, b, go, tuple(np.minimum(W[a], W[b]).tolist()), go)
+        return self._opened(Place(a, b, go, tuple(W[a].tolist())))
+
+    def _after(self, place: Place, i: int) -> Place:
+        """One slot of type i drained, or one of its setups done."""
+        left = tuple(n - (k == i) for k, n in enumerate(place.left))
+        if not any(left):
+            return self._work(place.b)
+        if self.policy.preemption == "setup":
+            return replace(place, left=left, held=left)
+        return self._opened(replace(place, left=left, slots=tuple(n - (k == i) for k, n in enumerate(place.slots))))
+
+    def _opened(self, place: Place) -> Place:
+        """With early opening, slots of the goal open as soon as they fit, types in order."""
+        slots = list(place.slots)
+        if self.policy.opening == "early":
+            for i, goal in enumerate(self.policy.candidates[place.b].tolist()):
+                while slots[i] < goal and fit(self.system, [], [n + (k == i) for k, n in enumerate(slots)]):
+                    slots[i] += 1
+        return replace(place, slots=tuple(slots))
+
+    def _order(self, a: int, b: int) -> Sequence[int]:
+        route, K = self.policy.route, len(self.system.names)
+        if route == "fastest-first":
+            W, mu = self.policy.candidates, self.system.service_rate
+            return sorted(range(K), key=lambda i: (sum(1.0 / k for k in range(int(W[b, i]) + 1, int(W[a, i]) + 1)) / mu[i], i))
+        return range(K) if isinstance(route, str) else route[a]
+
+    # rings and moves
+
+    def _rings(self) -> list[tuple[float, Place]]:
+        """Moves that happen without an event: clocks, and slots without a job unless these are skipped."""
+        rings = []
+        for rate, trigger, where in self.moves():
+            if trigger == OWN:
+                rings.append((rate, where))
+            elif self.policy.empty_slots == "virtual":
+                slots = self.place.slots[trigger]
+                rings.append((rate * max(slots - self.counts[trigger], 0) / slots, where))
+        return rings
+
+    def _ring(self) -> None:
+        rings = self._rings()
+        draw = uniform(self.random) * self.rate
+        for rate, where in rings:
+            if draw < rate:
+                self.place = where
+                return
+            draw -= rate
+        self.place = [where for rate, where in rings if rate > 0][-1]
+
+    def _next_ring(self, view: View) -> float:
+        rate = 0.0
+        for one, _ in self._rings():
+            rate += one
+        if rate != self.rate or view.event == "timer":
+            self.rate = rate
+            self.ring = view.now + exponential(self.random, rate) if rate > 0 else math.inf
+        return self.ring
+
+    def _drained(self, i: int) -> bool:
+        """A slot of type i has become free: it is closed if one is to be drained."""
+        moves = self.moves()
+        for _, trigger, where in moves:
+            if trigger == i:
+                if len(moves) > 1 and not self.policy.backfill:
+                    uniform(self.random)
+                self.place = where
+                return True
+        return False
+
+    def _first_empty(self) -> int | None:
+        return next((i for _, i, _ in self.moves() if i != OWN and self.counts[i] < self.place.slots[i]), None)
+
+    def __call__(self, view: View) -> Decision:
+        """The jobs that run, and the next ring of the process's own."""
+        if view.event == "timer":
+            self._ring()
+        run = self._backfilled(view) if self.policy.backfill else self._plain(view)
+        self.counts = counts(self.system, run)
+        return run, self._next_ring(view)
+
+    def _plain(self, view: View) -> list[Job]:
+        """min(Q_i, slots) jobs of each type."""
+        if view.event == "completion":
+            self._drained(view.kind)
+        run = view.oldest(self.place.slots)
+        self.counts = counts(self.system, run)
+        if self.policy.empty_slots == "skip":
+            while (i := self._first_empty()) is not None:
+                self._drained_free(i)
+                run = view.oldest(self.place.slots)
+                self.counts = counts(self.system, run)
+        return run
+
+    def _drained_free(self, i: int) -> None:
+        self.place = next(where for _, trigger, where in self.moves() if trigger == i)
+
+    def _backfilled(self, view: View) -> list[Job]:
+        """The schedule's own jobs, and where room is left, First-Fit."""
+        self.counts = counts(self.system, view.running)
+        if self.policy.preemption == "none":
+            return self._patient(view)
+        own = view.oldest(self.place.slots)
+        extra = [job for job in view.running if job not in own]
+        gave_way = set()
+        while not fit(self.system, [*own, *extra], self.place.held or None):
+            gave_way.add(extra.pop().kind)  # the youngest; `extra` is in order of arrival
+        run = [*own, *extra]
+        return fill(view, run, gave_way, self.place.held or None) if self.place.working else run
+
+    def _patient(self, view: View) -> list[Job]:
+        """Without preemption: drain, start the schedule's own jobs as far as there is room, fill the rest only while working."""
+        if self.policy.empty_slots == "skip":
+            while (i := self._first_empty()) is not None:
+                self._drained_free(i)
+        elif view.event == "completion" and view.kind in [i for _, i, _ in self.moves()]:  # noqa: SIM102
+            if self.counts[view.kind] < self.place.slots[view.kind]:
+                self._drained(view.kind)
+        run = view.running
+        for job in view.waiting:
+            if counts(self.system, run)[job.kind] < self.place.slots[job.kind] and fit(self.system, [*run, job]):
+                run.append(job)
+        return fill(view, run) if self.place.working else run
+
+
+# ---------------------------------------------------------------------------------------------------------------- together
+
+
+def reference_of(system: rota.System, policy: object, seed: np.random.SeedSequence) -> Decide:
+    """The reference for a policy."""
+    match policy:
+        case rota.FCFS():
+            return fcfs
+        case rota.FirstFit():
+            return first_fit
+        case rota.EASY():
+            return easy
+        case rota.ServerFilling():
+            return server_filling
+        case rota.MaxWeight(preemption=preemption):
+            return max_weight(system, preemption == "full")
+        case rota.RandomizedTimers():
+            return Timers(system, policy, seed)
+        case rota.MSR():
+            return Rota(system, policy, seed)
+    raise TypeError(policy)
+
+
+def engine_log(
+    system: rota.System, policy: object, given: Given, seed: int = 0, *, cuts: Sequence[int] = (), batch_jobs: int = 10**9
+) -> list[Entry]:
+    """The log of the compiled engine until no job is left, its laws checked after every event; jobs come in chunks cut at `cuts`."""
+    compiled = policy.compiled if isinstance(policy, rota.Custom) else None
+    run = Run(
+        system, brain_of(system, policy), np.random.SeedSequence(seed), batch_jobs=batch_jobs, log=True, check=True, compiled=compiled
+    )
+    edges = [0, *sorted(set(cuts)), len(given.jobs)]
+    for begin, end in itertools.pairwise(edges):
+        run.feed(Chunk(*(column[begin:end] for column in given.columns())), drain=end == len(given.jobs))
+        run.take_batches()
+    assert run.present == 0
+    return [(time, int(kind), int(i), int(job)) for time, kind, i, job in np.concatenate(run.log).tolist()]
+
+
+def assert_agrees(system: rota.System, policy: object, given: Given, seed: int = 0) -> list[Entry]:
+    """The engine and the reference write the same log, bit by bit; it is returned."""
+    log = engine_log(system, policy, given, seed)
+    expected = simulate(system, reference_of(system, policy, np.random.SeedSequence(seed)), given, guide=log)
+    for k, (have, want) in enumerate(itertools.zip_longest(log, expected)):
+        assert have == want, f"entry {k} after {log[max(k - 6, 0) : k]}"
+    return log
+
+
+# ---------------------------------------------------------------------------------------------------------------- random cases
+
+
+@st.composite
+def jobs_for(draw: st.DrawFn, types: Sequence[int], most: int = 25, estimates: bool = False) -> Given:
+    """Random jobs of some types: on a coarse grid of time, so that many things happen at once, or at random times."""
+    n = draw(st.integers(1, most))
+    if draw(st.booleans()):
+        gap, size = st.integers(0, 6).map(lambda x: x / 4), st.integers(1, 12).map(lambda x: x / 4)
+    else:
+        gap, size = st.floats(0.0, 1.5), st.floats(0.01, 4.0)
+    times = np.cumsum(draw(st.lists(gap, min_size=n, max_size=n))).tolist()
+    kinds = draw(st.lists(st.sampled_from(list(types)), min_size=n, max_size=n))
+    sizes = draw(st.lists(size, min_size=n, max_size=n))
+    guesses = draw(st.lists(size, min_size=n, max_size=n)) if estimates else sizes
+    return Given(tuple(zip(times, kinds, sizes, guesses, strict=True)))
+
+
+@st.composite
+def server_filling_systems(draw: st.DrawFn) -> rota.System:
+    """One resource, demands and capacity powers of two of a unit."""
+    unit = draw(st.sampled_from([1.0, 0.1, 3.0]))
+    top = draw(st.integers(0, 4))
+    demand = draw(st.lists(st.integers(0, top), min_size=1, max_size=4))
+    return rota.System([2**top * unit], [[2**d * unit] for d in demand], [1.0] * len(demand), [1.0] * len(demand))

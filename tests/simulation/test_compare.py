@@ -1,0 +1,98 @@
+"""`compare`: policies side by side on the same jobs."""
+
+import math
+
+import numpy as np
+import pytest
+
+import rota
+from rotas import paper_rota
+from systems import paper_example
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    """Some policies on the example at load 0.6, and one that cannot run on it."""
+    return rota.compare(
+        paper_example(0.6), ["first-fit", "easy", "max-weight", paper_rota("full", 2.0), "server-filling"], jobs=300_000, seed=1
+    )
+
+
+def test_results_are_those_of_simulate(comparison):
+    """Each result is what `simulate` gives with the same seed; the best is the one of lowest mean."""
+    assert [result.name for result in comparison.results] == ["first-fit", "easy", "max-weight", "pMSR"]
+    alone = rota.simulate(paper_example(0.6), "easy", jobs=300_000, seed=1)
+    assert comparison.results[1].mean_response_time == alone.mean_response_time
+    assert comparison.best.mean_response_time == min(result.mean_response_time for result in comparison.results)
+
+
+def test_errors_are_reported_by_policy(comparison):
+    """A policy that cannot run is reported with its reason; the others run."""
+    assert list(comparison.errors) == ["server-filling"]
+    assert "powers of two" in comparison.errors["server-filling"]
+
+
+def test_table(comparison):
+    """One row per policy, with quantiles and the difference to the best."""
+    table = comparison.table()
+    assert table.columns == [
+        "policy",
+        "stable",
+        "mean_response_time",
+        "interval",
+        *("p50", "p90", "p95", "p99", "p99.9"),
+        "mean_waiting_time",
+        "mean_slowdown",
+        "worse_than_best_by",
+        "worse_interval",
+        "preemption_rate",
+        "utilization",
+        "events_per_s",
+    ]
+    assert table["policy"].to_list() == ["first-fit", "easy", "max-weight", "pMSR"]
+    assert sorted(table["worse_than_best_by"])[0] == 0
+    assert (table["worse_than_best_by"] >= 0).all()
+    assert table["p50"].to_list() == [result.response_time_quantiles[0.5] for result in comparison.results]
+
+
+def test_pairs_tell_more(comparison):
+    """On the same jobs the interval of the difference of similar policies is narrower than from two independent runs."""
+    first, second = comparison.results[:2]
+    pair = rota.compare_pair(first, second)
+    assert pair.mean == first.mean_response_time - second.mean_response_time
+    assert pair.interval < 0.7 * math.hypot(first.interval, second.interval)
+    opposite = rota.compare_pair(second, first)
+    assert opposite.mean == -pair.mean
+    assert opposite.interval == pytest.approx(pair.interval, rel=0.05)
+
+
+def test_significance(comparison):
+    """pMSR is worse than MaxWeight beyond doubt; a policy does not differ from itself."""
+    _, _, best, rotating = comparison.results
+    assert rota.compare_pair(rotating, best).significant
+    assert rota.compare_pair(rotating, best).mean > 0
+    same = rota.compare_pair(best, best)
+    assert (same.mean, same.interval, same.significant) == (0.0, 0.0, False)
+
+
+def test_unstable_policies_have_no_rank():
+    """An unstable policy is in the table without numbers; if all are, there is no best."""
+    found = rota.compare(paper_example(0.93), ["fcfs", "max-weight"], jobs=200_000)
+    lost, best = found.table().to_dicts()
+    assert (lost["stable"], best["stable"]) == (False, True)
+    assert np.isnan([lost["mean_response_time"], lost["worse_than_best_by"], lost["p99"]]).all()
+    assert found.best is found.results[1]
+    assert rota.compare(paper_example(2.0), ["fcfs"], jobs=50_000).best is None
+
+
+def test_unknown_names_are_wrong_use():
+    """A name that no policy has is an error of the call, not of a policy."""
+    with pytest.raises(rota.BadSpec, match="must be one of fcfs"):
+        rota.compare(paper_example(0.5), ["fcfs", "best-fit"], jobs=1000)
+
+
+def test_progress_names_the_policy():
+    """Progress comes with the policy it is of."""
+    seen = []
+    rota.compare(paper_example(0.5), ["fcfs", "first-fit"], jobs=1000, progress=lambda label, at: seen.append((label, at.done)))
+    assert seen == [("fcfs", 1000), ("first-fit", 1000)]

@@ -1,0 +1,43 @@
+"""`replicate`: independent runs."""
+
+import numpy as np
+import pytest
+
+import rota
+
+MM1 = rota.System([1], [[1]], [0.5], [1.0])
+
+
+def test_workers_do_not_change_the_result():
+    """On one core or two the runs are the same, bit by bit, and differ from each other."""
+    alone, shared = (rota.replicate(MM1, "fcfs", replications=3, jobs=20_000, seed=1, workers=workers) for workers in (1, 2))
+    means = [result.mean_response_time for result in alone.results]
+    assert means == [result.mean_response_time for result in shared.results]
+    assert len(set(means)) == 3
+
+
+def test_the_spread_between_runs_covers():
+    """M/M/1 at load 0.5: E[T] = 2 and E[Q] = 1 lie within twice the half-width, which is narrower than 1 %."""
+    found = rota.replicate(MM1, "fcfs", replications=20, jobs=100_000, seed=2)
+    assert found.stable
+    assert found.interval < 0.01 * 2
+    assert abs(found.mean_response_time - 2) < 2 * found.interval
+    assert abs(found.mean_queue_length[0] - 1) < 2 * found.mean_queue_length_interval[0]
+    values = np.array([result.mean_response_time for result in found.results])
+    assert found.interval == pytest.approx(2.0930 * values.std(ddof=1) / np.sqrt(20), rel=1e-4)  # Student's t, 19 degrees of freedom
+
+
+def test_one_unstable_run_is_enough():
+    """If a run finds a growing queue, there is no mean."""
+    found = rota.replicate(MM1.replace(arrival_rate=[1.5]), "fcfs", replications=2, jobs=50_000)
+    assert not found.stable
+    assert np.isnan(found.mean_response_time)
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"), [({"replications": 1}, "replications: must be"), ({"workers": 0}, "workers: must be")], ids=str
+)
+def test_bad_options(options, rule):
+    """Fewer than two runs or no worker are refused."""
+    with pytest.raises(rota.BadSpec, match=rule):
+        rota.replicate(MM1, "fcfs", jobs=1000, **options)
