@@ -95,7 +95,7 @@ CANDIDATE = {"weight": 0.5, "jobs": {"c": 1}}
         ("types", ["a", "b", "c", "a"], "types.3", "is a duplicate"),
         ("types", ["a", "b", "d"], "candidates.0.jobs.c", "no such type (there are: a, b, d)"),
         ("preemption", "some", "preemption", "must be 'full', 'none' or 'setup'"),
-        ("preemption", "setup", "setup_rate", 'goes with preemption = "setup"'),
+        ("preemption", "setup", "setup_rate", 'is missing: preemption = "setup"'),
         ("setup_rate", 1, "setup_rate", "only with it"),
         ("setup_rate", -1, "setup_rate", "greater than 0"),
         ("switching_rate", 0, "switching_rate", "greater than 0"),

@@ -85,7 +85,7 @@ def test_a_switching_rate_scales_the_generator():
         ({"switching_rate": "fast"}, "switching_rate", "positive and finite"),
         ({"candidates": [[1]], "weights": [1], "switching_rate": -1}, "switching_rate", "positive and finite"),
         ({"preemption": "some"}, "preemption", '"full", "none", "setup"'),
-        ({"preemption": "setup"}, "setup_rate", 'goes with preemption = "setup"'),
+        ({"preemption": "setup"}, "setup_rate", 'is missing: preemption = "setup"'),
         ({"setup_rate": 1.0}, "setup_rate", "only with it"),
         ({"preemption": "setup", "setup_rate": 0.0}, "setup_rate", "positive and finite"),
         ({"opening": "soon"}, "opening", '"late", "early"'),
