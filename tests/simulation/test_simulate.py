@@ -388,3 +388,21 @@ def test_result_in_words():
     assert repr(result).startswith("<Result of fcfs: mean response time ")
     assert result.name == "fcfs"
     assert replace(result, time_s=2.0).events_per_s == result.events / 2
+
+
+def test_moments_and_quantiles_of_every_measure_and_type():
+    """For M/M/1, response times are exponential: variance mean², median mean·ln 2; waiting and slowdown are measured per type, too."""
+    result = rota.simulate(rota.System([1], [[1]], [0.5], [1.0]), "fcfs", jobs=400_000, seed=3)
+    assert result.response_time_variance[0] == pytest.approx(4.0, rel=0.05)
+    assert result.type_response_time_quantiles[0.5][0] == pytest.approx(2 * np.log(2), rel=0.02)
+    assert result.waiting_time_variance[0] == pytest.approx(3.0, rel=0.06)  # P(wait) = ½, then exponential with mean 2
+    assert result.type_waiting_time_quantiles[0.9][0] == pytest.approx(2 * np.log(5), rel=0.03)
+    assert (result.type_slowdown_quantiles[0.5] >= 1).all()
+
+
+def test_unused_service_is_what_the_load_leaves():
+    """Of the slots that an MSR opens for a type, the part 1 − ρ_i finds no job; other policies have no slots."""
+    system = rota.System([2], [[1]], [1.0], [1.0])
+    policy = rota.MSR([[2]])
+    assert rota.simulate(system, policy, jobs=200_000, seed=1).unused_service[0] == pytest.approx(0.5, abs=0.01)
+    assert np.isnan(rota.simulate(system, "fcfs", jobs=1000, seed=1).unused_service).all()

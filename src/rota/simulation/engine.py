@@ -38,7 +38,8 @@ class Body(NamedTuple):
     heap: Int  # (jobs,) running jobs, the next to end first
     ends: Array  # (jobs,) when the job at this place of the heap ends
     unused: Int  # (jobs,) stack of free places
-    numbers: Int  # 0 heap size, 1 free places, 2 next sequence number, 3 started, 4 log entries, 5 events, 6 next arrival of the chunk
+    # 0 heap size, 1 free places, 2 next sequence number, 3 started, 4 log entries, 5 events, 6 next arrival of the chunk, 7 jobs in batch
+    numbers: Int
     times: Array  # 0 the policy's timer
     log: Array  # (n, 4) time, kind, type, sequence number
 
@@ -92,7 +93,9 @@ def engine(
             state.clock[0] = arrival
             arrive(state, body, tally, kinds[k], sizes[k], estimates[k], logging)
             numbers[6] = k + 1
-            if numbers[2] % batch_jobs == 0:
+            numbers[7] += 1
+            if numbers[7] >= batch_jobs:
+                numbers[7] = 0
                 close_batch(state, tally)
         tally.times[2] += (state.clock[0] - tally.times[1]) * state.mode[0]
         tally.times[1] = state.clock[0]
@@ -192,7 +195,10 @@ def start(state: State, body: Body, tally: Tally, i: int, logging: bool) -> None
     for r in range(state.free.shape[0]):
         state.free[r] -= state.demand[i, r]
     insert(body, job, now + body.remaining[job])
-    state.finish[job] = now + state.estimate[job] * (body.remaining[job] / body.size[job])
+    estimate = state.estimate[job]
+    if body.remaining[job] < body.size[job]:
+        estimate *= body.remaining[job] / body.size[job]
+    state.finish[job] = now + estimate
     if logging:
         write(body, now, STARTED, i, state.sequence[job])
 

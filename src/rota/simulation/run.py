@@ -78,7 +78,7 @@ class Run:
             heap=empty_int,
             ends=empty,
             unused=empty_int,
-            numbers=np.zeros(7, dtype=np.int64),
+            numbers=np.zeros(8, dtype=np.int64),
             times=np.full(1, np.inf),
             log=np.empty((_LOG if log else 0, 4)),
         )

@@ -13,7 +13,8 @@ from rota.arrays import Array, Int
 from rota.decide import brain_of, policy_name
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import System
-from rota.policy import Custom, Policy
+from rota.policy import MSR, Custom, Policy
+from rota.process import build_process
 from rota.simulation.named import as_policy
 from rota.simulation.run import Run
 from rota.simulation.statistics import QUANTILES, grows, half_width, mser, quantiles
@@ -61,7 +62,9 @@ class Result:
     response_time_interval: Array
     response_time_variance: Array
     waiting_time: Array
+    waiting_time_variance: Array
     slowdown: Array
+    slowdown_variance: Array
     mean_response_time: float
     interval: float
     mean_waiting_time: float
@@ -70,7 +73,10 @@ class Result:
     waiting_time_quantiles: dict[float, float]
     slowdown_quantiles: dict[float, float]
     type_response_time_quantiles: dict[float, Array]
+    type_waiting_time_quantiles: dict[float, Array]
+    type_slowdown_quantiles: dict[float, Array]
     utilization: Array
+    unused_service: Array
     preemption_rate: float
     switch_rate: float
     switching_fraction: float
@@ -206,7 +212,7 @@ class _Measuring:
         if len(self.histograms) > _SEGMENTS:
             pairs = [self.histograms[k : k + 2] for k in range(0, len(self.histograms), 2)]
             self.histograms = [(pair[0][0], sum(counts for _, counts in pair)) for pair in pairs]  # type: ignore[misc]
-        if len(self.rows) > _ROWS and len(self.rows) % 2 == 0 and self.run.body.numbers[2] % (2 * self.run.batch_jobs) == 0:
+        if len(self.rows) > _ROWS and len(self.rows) % 2 == 0 and self.run.body.numbers[7] == 0:
             self._join()
 
     def _join(self) -> None:
@@ -266,7 +272,9 @@ class _Measuring:
             response_time_interval=hidden * per_type_interval(1),
             response_time_variance=hidden * (per_job(2) - response**2),
             waiting_time=hidden * per_job(3),
+            waiting_time_variance=hidden * (per_job(4) - per_job(3) ** 2),
             slowdown=hidden * per_job(5),
+            slowdown_variance=hidden * (per_job(6) - per_job(5) ** 2),
             mean_response_time=hidden * overall(1),
             interval=hidden * half_width(means, jobs_done),
             mean_waiting_time=hidden * overall(3),
@@ -274,10 +282,11 @@ class _Measuring:
             response_time_quantiles=self._quantiles(histogram[0].sum(axis=0), hidden),
             waiting_time_quantiles=self._quantiles(histogram[1].sum(axis=0), hidden),
             slowdown_quantiles=self._quantiles(histogram[2].sum(axis=0), hidden),
-            type_response_time_quantiles=dict(
-                zip(QUANTILES, hidden * np.array([quantiles(histogram[0, i]) for i in range(K)]).T, strict=True)
-            ),
+            type_response_time_quantiles=self._type_quantiles(histogram[0], hidden),
+            type_waiting_time_quantiles=self._type_quantiles(histogram[1], hidden),
+            type_slowdown_quantiles=self._type_quantiles(histogram[2], hidden),
             utilization=np.asarray(busy @ self.system.demand / self.system.capacity),
+            unused_service=self._unused(busy),
             preemption_rate=float(self.run.tally.preemptions.sum() / max(self.run.now, 1e-300)),
             switch_rate=float(self.run.state.mode[1] / max(self.run.now, 1e-300)),
             switching_fraction=float(self.run.tally.times[2] / max(self.run.now, 1e-300)),
@@ -295,6 +304,18 @@ class _Measuring:
 
     def _quantiles(self, counts: Int, hidden: float) -> dict[float, float]:
         return dict(zip(QUANTILES, (hidden * quantiles(counts)).tolist(), strict=True))
+
+    def _type_quantiles(self, counts: Int, hidden: float) -> dict[float, Array]:
+        per_type = hidden * np.array([quantiles(row) for row in counts])
+        return dict(zip(QUANTILES, per_type.T, strict=True))
+
+    def _unused(self, busy: Array) -> Array:
+        """The part of the slots that an MSR opened for each type without a job to fill them; not a number for other policies."""
+        policy = self.policy
+        if not isinstance(policy, MSR) or policy.backfill or (policy.empty_slots == "skip" and policy.preemption == "none"):
+            return np.full(len(busy), np.nan)
+        slots = build_process(self.system, policy).mean_schedule
+        return np.asarray(1 - np.divide(busy, slots, out=np.full(len(busy), np.nan), where=slots > 0))
 
     def _growth(self, present: Array, spans: Array) -> float:
         """Jobs that pile up per unit of time, over the second half."""
