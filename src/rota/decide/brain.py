@@ -36,28 +36,26 @@ class Brain(NamedTuple):
 
 def brain_of(system: System, policy: Policy) -> Brain:
     """The brain of a policy on a system."""
-    K = len(system.names)
+    K, name = len(system.names), policy_name(policy)
     match policy:
         case FCFS():
-            return Brain("fcfs", fcfs, 0, 1, 1)
+            return Brain(name, fcfs, 0, 1, 1)
         case FirstFit():
-            return Brain("first-fit", first_fit_policy, 0, 1, 1)
+            return Brain(name, first_fit_policy, 0, 1, 1)
         case EASY():
-            return Brain("easy", easy, 0, 1, 1)
+            return Brain(name, easy, 0, 1, 1)
         case ServerFilling():
             _check_server_filling(system)
-            return Brain("server-filling", server_filling, 0, 1, 1)
+            return Brain(name, server_filling, 0, 1, 1)
         case MaxWeight():
-            name = "max-weight" if policy.preemption == "full" else "max-weight without preemption"
             return Brain(name, max_weight, _max_weight_data(system, policy), 1, 1)
         case RandomizedTimers():
-            return Brain("randomized-timers", randomized_timers, TimersData(policy.rate, policy.power, policy.floor), K + 2, K)
+            return Brain(name, randomized_timers, TimersData(policy.rate, policy.power, policy.floor), K + 2, K)
         case MSR():
             data = _msr_data(build_process(system, policy), policy)
-            return Brain(policy_name(policy), msr_backfill if policy.backfill else msr, data, 2, 1)
+            return Brain(name, msr_backfill if policy.backfill else msr, data, 2, 1)
         case Custom():
-            return Brain(policy.name, policy.decide, policy.data, policy.memory, policy.counters)
-    raise Infeasible(f"{policy!r} is not a policy")
+            return Brain(name, policy.decide, policy.data, policy.memory, policy.counters)
 
 
 def policy_name(policy: Policy) -> str:
@@ -66,9 +64,11 @@ def policy_name(policy: Policy) -> str:
         return {"full": "pMSR", "none": "nMSR", "setup": "sMSR"}[policy.preemption] + ("+backfill" if policy.backfill else "")
     if isinstance(policy, Custom):
         return policy.name
-    names = {FCFS: "fcfs", FirstFit: "first-fit", EASY: "easy", ServerFilling: "server-filling", RandomizedTimers: "randomized-timers"}
     if isinstance(policy, MaxWeight):
         return "max-weight" if policy.preemption == "full" else "max-weight-np"
+    names = {FCFS: "fcfs", FirstFit: "first-fit", EASY: "easy", ServerFilling: "server-filling", RandomizedTimers: "randomized-timers"}
+    if type(policy) not in names:
+        raise Infeasible(f"{policy!r} is not a policy")
     return names[type(policy)]
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from rota.decide import policy_name
 from rota.errors import BadSpec, Problem
 from rota.policy import EASY, FCFS, FirstFit, MaxWeight, Policy, RandomizedTimers, ServerFilling
 
 __all__ = ["POLICY_NAMES", "as_policy"]
 
-POLICY_NAMES: dict[str, Policy] = {
-    "fcfs": FCFS(),
-    "first-fit": FirstFit(),
-    "easy": EASY(),
-    "server-filling": ServerFilling(),
-    "max-weight": MaxWeight(),
-    "max-weight-np": MaxWeight(preemption="none"),
-    "randomized-timers": RandomizedTimers(),
-}
+_WITHOUT_A_FILE: tuple[Policy, ...] = (
+    FCFS(),
+    FirstFit(),
+    EASY(),
+    ServerFilling(),
+    MaxWeight(),
+    MaxWeight(preemption="none"),
+    RandomizedTimers(),
+)
+POLICY_NAMES: dict[str, Policy] = {policy_name(policy): policy for policy in _WITHOUT_A_FILE}
 
 
 def as_policy(policy: Policy | str) -> Policy:
