@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import rota
 from rota.decide import brain_of, exponential, seeded, uniform
 from rota.simulation.run import Run
-from rota.simulation.workload import Chunk
+from rota.model.workload import Chunk
 from systems import decimal as exactly
 from systems import reference_schedules
 

@@ -9,7 +9,7 @@ import rota
 from reference_simulator import PREEMPT, START, Given, assert_agrees, engine_log, jobs_for
 from rota.decide import brain_of
 from rota.simulation.run import Run
-from rota.simulation.workload import Chunk
+from rota.model.workload import Chunk
 from rotas import PREEMPTIONS, systems_and_rotas
 
 

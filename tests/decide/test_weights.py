@@ -10,7 +10,7 @@ from reference_simulator import PREEMPT, Given, assert_agrees, jobs_for, referen
 from rota.decide import brain_of
 from rota.decide.weights import tie_breaker
 from rota.simulation.run import Run
-from rota.simulation.workload import Chunk
+from rota.model.workload import Chunk
 from systems import small_systems
 
 

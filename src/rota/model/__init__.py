@@ -17,9 +17,11 @@ from rota.model.sizes import (
 )
 from rota.model.spec import json_schema, read_system
 from rota.model.system import JobType, Preemption, System
+from rota.model.workload import Chunk, Workload
 
 __all__ = [
     "BoundedPareto",
+    "Chunk",
     "Coxian",
     "Deterministic",
     "Empirical",
@@ -35,6 +37,7 @@ __all__ = [
     "SizeDistribution",
     "System",
     "Weibull",
+    "Workload",
     "json_schema",
     "read_system",
 ]

@@ -1,10 +1,11 @@
 """The event engine, workloads, statistics (warm-up, confidence intervals, quantiles), and comparisons on the same jobs."""
 
+from rota.model.workload import Chunk, Workload
 from rota.simulation.compare import Comparison, Difference, compare, compare_pair
 from rota.simulation.named import POLICY_NAMES, as_policy
 from rota.simulation.replicate import Replications, replicate
 from rota.simulation.simulate import Result, SimulationProgress, simulate
-from rota.simulation.workload import Chunk, Jobs, PoissonArrivals, Workload
+from rota.simulation.workload import Jobs, PoissonArrivals
 
 __all__ = [
     "POLICY_NAMES",

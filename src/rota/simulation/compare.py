@@ -10,12 +10,11 @@ import numpy as np
 
 from rota.decide import policy_name
 from rota.errors import RotaError
-from rota.model import System
+from rota.model import System, Workload
 from rota.policy import Policy
 from rota.simulation.named import as_policy
 from rota.simulation.simulate import Result, SimulationProgress, simulate
 from rota.simulation.statistics import half_width
-from rota.simulation.workload import Workload
 
 if TYPE_CHECKING:
     import polars as pl

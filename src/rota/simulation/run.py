@@ -10,10 +10,10 @@ from rota.arrays import Array, Int
 from rota.capacity import integer_units
 from rota.decide import Brain, State, seeded
 from rota.model import System
+from rota.model.workload import Chunk
 from rota.simulation.compiled import runner_of
 from rota.simulation.engine import FULL_LOG, Body
 from rota.simulation.tally import Tally, new_tally
-from rota.simulation.workload import Chunk
 
 __all__ = ["Run"]
 

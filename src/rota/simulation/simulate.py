@@ -13,12 +13,13 @@ from rota.arrays import Array, Int
 from rota.decide import brain_of, policy_name
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import System
+from rota.model.workload import Chunk, Workload
 from rota.policy import MSR, Custom, Policy
 from rota.process import build_process
 from rota.simulation.named import as_policy
 from rota.simulation.run import Run
 from rota.simulation.statistics import QUANTILES, grows, half_width, mser, quantiles
-from rota.simulation.workload import Chunk, PoissonArrivals, Workload
+from rota.simulation.workload import PoissonArrivals
 
 if TYPE_CHECKING:
     import polars as pl

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
 
 import numba as nb
 import numpy as np
@@ -17,26 +16,9 @@ from numpy.typing import ArrayLike
 from rota.arrays import Array, Int
 from rota.errors import BadSpec, Problem
 from rota.model import Exponential, System
+from rota.model.workload import CHUNK, Chunk
 
-__all__ = ["Chunk", "Jobs", "PoissonArrivals", "Workload"]
-
-CHUNK = 1 << 16
-
-
-class Chunk(NamedTuple):
-    """Some jobs in order of arrival: times, types, sizes, estimated sizes."""
-
-    times: Array
-    kinds: Int
-    sizes: Array
-    estimates: Array
-
-
-class Workload(Protocol):
-    """Anything that gives jobs in chunks, in order of arrival."""
-
-    def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
-        """The jobs; a stream may have no end."""
+__all__ = ["Jobs", "PoissonArrivals"]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,31 @@
+"""Jobs as a stream: what a simulation takes in and a trace gives out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from rota.arrays import Array, Int
+from rota.model.system import System
+
+__all__ = ["CHUNK", "Chunk", "Workload"]
+
+CHUNK = 1 << 16
+
+
+class Chunk(NamedTuple):
+    """Some jobs in order of arrival: times, types (positions in the system), sizes, estimated sizes."""
+
+    times: Array
+    kinds: Int
+    sizes: Array
+    estimates: Array
+
+
+class Workload(Protocol):
+    """Anything that gives jobs in chunks, in order of arrival."""
+
+    def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
+        """The jobs; a stream may have no end."""
