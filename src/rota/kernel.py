@@ -9,11 +9,14 @@ compile this way.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numba as nb
+from llvmlite import ir
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
 
-__all__ = ["kernel"]
+__all__ = ["kernel", "prefetch"]
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
@@ -22,3 +25,31 @@ def kernel(function: _F) -> _F:
     """Compiles a function that allocates nothing."""
     compiled: _F = nb.njit(_nrt=False, cache=True, forceinline=True)(function)  # type: ignore[call-overload]
     return compiled
+
+
+def prefetch(array: Any, index: int) -> None:
+    """Asks the processor to fetch an entry of an array that is needed soon. Does nothing in plain Python."""
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(array)(context, builder, arguments[0])
+        place = context.cast(builder, arguments[1], index, nb.types.intp)
+        address = cgutils.get_item_pointer(context, builder, array, view, [place])
+        bytes_, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(ir.VoidType(), [bytes_, word, word, word]), "llvm.prefetch.p0"
+        )
+        builder.call(function, [builder.bitcast(address, bytes_), word(0), word(3), word(1)])  # to read, soon and often, as data
+        return context.get_dummy_value()
+
+    return nb.types.void(array, index), generate
+
+
+@overload(prefetch, inline="always")  # type: ignore[untyped-decorator]
+def _prefetch_compiled(array: Any, index: int) -> Any:
+    def ask(array: Any, index: int) -> None:
+        _prefetch(array, index)
+
+    return ask

@@ -16,7 +16,7 @@ import numpy as np
 
 from rota.arrays import Array, Int
 from rota.decide.state import ALL, ARRIVAL, COMPLETION, NONE, START, TIMER, State
-from rota.kernel import kernel
+from rota.kernel import kernel, prefetch
 from rota.simulation.tally import Tally, bucket
 
 __all__ = ["ARRIVE", "FINISH", "FULL_LOG", "PREEMPT", "STARTED", "WANTS_JOBS", "Body", "engine"]
@@ -38,7 +38,8 @@ class Body(NamedTuple):
     heap: Int  # (jobs,) running jobs, the next to end first
     ends: Array  # (jobs,) when the job at this place of the heap ends
     unused: Int  # (jobs,) stack of free places
-    # 0 heap size, 1 free places, 2 next sequence number, 3 started, 4 log entries, 5 events, 6 next arrival of the chunk, 7 jobs in batch
+    # 0 heap size, 1 free places, 2 next sequence number, 3 started, 4 log entries, 5 events, 6 next arrival of the chunk, 7 jobs in batch,
+    # 8 whether the top of the heap is a hole: its job has left, and the next to start takes its place
     numbers: Int
     times: Array  # 0 the policy's timer
     log: Array  # (n, 4) time, kind, type, sequence number
@@ -102,6 +103,7 @@ def engine(
         state.scope[0] = ALL
         body.times[0] = decide(state, target)
         obey(state, target, body, tally, logging)
+        close_hole(body)
         if checking:
             check(state, target, body)
 
@@ -147,7 +149,8 @@ def finish(state: State, body: Body, tally: Tally, now: float, logging: bool) ->
     job = body.heap[0]
     i = body.kind[job]
     state.clock[0] = now
-    remove(body, job)
+    body.position[job] = -1
+    body.numbers[8] = 1
     before, behind = body.older[job], state.newer[job]
     if before >= 0:
         state.newer[before] = behind
@@ -189,7 +192,10 @@ def obey(state: State, target: Int, body: Body, tally: Tally, logging: bool) -> 
 def start(state: State, body: Body, tally: Tally, i: int, logging: bool) -> None:
     """The oldest waiting job of a type starts, or goes on."""
     job, now = state.first_waiting[i], state.clock[0]
-    state.first_waiting[i] = state.newer[job]
+    behind = state.newer[job]
+    state.first_waiting[i] = behind
+    if behind >= 0:
+        prefetch(body.arrival, behind)  # it starts next, and may have waited for long
     count_area(state, tally, i)
     state.running[i] += 1
     for r in range(state.free.shape[0]):
@@ -226,8 +232,55 @@ def preempt(state: State, body: Body, tally: Tally, i: int, logging: bool) -> No
 @kernel
 def insert(body: Body, job: int, end: float) -> None:
     """Puts a job into the heap of running jobs."""
-    place = body.numbers[0]
-    body.numbers[0] += 1
+    numbers = body.numbers
+    if numbers[8] == 1:
+        numbers[8] = 0
+        settle(body, 0, numbers[0], job, end)
+    else:
+        numbers[0] += 1
+        rise(body, numbers[0] - 1, job, end)
+
+
+@kernel
+def remove(body: Body, job: int) -> None:
+    """Takes a job out of the heap, wherever it is."""
+    close_hole(body)
+    place = body.position[job]
+    body.position[job] = -1
+    take_out(body, place)
+
+
+@kernel
+def close_hole(body: Body) -> None:
+    """Makes the heap whole if the job at its top has left."""
+    if body.numbers[8] == 1:
+        body.numbers[8] = 0
+        take_out(body, 0)
+
+
+@kernel
+def take_out(body: Body, place: int) -> None:
+    """The last job of the heap takes a place that became free."""
+    body.numbers[0] -= 1
+    size = body.numbers[0]
+    if place < size:
+        settle(body, place, size, body.heap[size], body.ends[size])
+
+
+@kernel
+def settle(body: Body, place: int, size: int, job: int, end: float) -> None:
+    """Fills the hole at a place of the heap: it sinks to a leaf, always towards the child that ends first, and the job rises from there.
+
+    A job mostly belongs near the leaves, so this takes fewer comparisons, and fewer surprises for the processor, than sinking with it.
+    """
+    while 2 * place + 2 < size:
+        child = 2 * place + 1
+        child += int(body.ends[child + 1] < body.ends[child])
+        move(body, child, place)
+        place = child
+    if 2 * place + 1 < size:
+        move(body, 2 * place + 1, place)
+        place = 2 * place + 1
     rise(body, place, job, end)
 
 
@@ -238,38 +291,17 @@ def rise(body: Body, place: int, job: int, end: float) -> None:
         parent = (place - 1) >> 1
         if body.ends[parent] <= end:
             break
-        body.ends[place] = body.ends[parent]
-        body.heap[place] = body.heap[parent]
-        body.position[body.heap[place]] = place
+        move(body, parent, place)
         place = parent
     body.ends[place], body.heap[place], body.position[job] = end, job, place
 
 
 @kernel
-def remove(body: Body, job: int) -> None:
-    """Takes a job out of the heap, wherever it is."""
-    place = body.position[job]
-    body.position[job] = -1
-    body.numbers[0] -= 1
-    size = body.numbers[0]
-    if place == size:
-        return
-    # The hole sinks to a leaf, always towards the child that ends first, and the last job rises from there: few surprises for the
-    # processor.
-    while 2 * place + 2 < size:
-        child = 2 * place + 1
-        child += int(body.ends[child + 1] < body.ends[child])
-        body.ends[place] = body.ends[child]
-        body.heap[place] = body.heap[child]
-        body.position[body.heap[place]] = place
-        place = child
-    if 2 * place + 1 < size:
-        child = 2 * place + 1
-        body.ends[place] = body.ends[child]
-        body.heap[place] = body.heap[child]
-        body.position[body.heap[place]] = place
-        place = child
-    rise(body, place, body.heap[size], body.ends[size])
+def move(body: Body, origin: int, place: int) -> None:
+    """Copies an entry of the heap to another place."""
+    body.ends[place] = body.ends[origin]
+    body.heap[place] = body.heap[origin]
+    body.position[body.heap[place]] = place
 
 
 # ---------------------------------------------------------------------------------------------------------------- counting

@@ -41,8 +41,7 @@ class PoissonArrivals:
             times, kinds, sizes = np.empty(self.chunk), np.empty(self.chunk, dtype=np.int64), np.empty(self.chunk)
             now = _fill(times, kinds, gaps, marks, now, total, keep, alias)
             if exponential:
-                lengths.standard_exponential(out=sizes)
-                sizes *= means[kinds]
+                _fill_exponential(sizes, kinds, lengths, means)
             else:
                 for i, size in enumerate(system.sizes):
                     of_type = kinds == i
@@ -83,8 +82,16 @@ def _fill(
         times[k] = now
         place = marks.random() * K
         j = int(place)
-        kinds[k] = j if place - j < keep[j] else alias[j]
+        kept = int(place - j < keep[j])  # a product where a branch would surprise the processor every other time
+        kinds[k] = kept * j + (1 - kept) * alias[j]
     return now
+
+
+@nb.njit(cache=True)
+def _fill_exponential(sizes: Array, kinds: Int, lengths: np.random.Generator, means: Array) -> None:
+    """Exponential sizes with the means of their types."""
+    for k in range(sizes.shape[0]):
+        sizes[k] = lengths.standard_exponential() * means[kinds[k]]
 
 
 @dataclass(frozen=True, eq=False)
