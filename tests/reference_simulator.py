@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import rota
 from rota.decide import brain_of, exponential, seeded, uniform
-from rota.simulation.run import Run
 from rota.model.workload import Chunk
+from rota.simulation.run import Run
 from systems import decimal as exactly
 from systems import reference_schedules
 
@@ -512,7 +512,7 @@ def engine_log(
     """The log of the compiled engine until no job is left, its laws checked after every event; jobs come in chunks cut at `cuts`."""
     compiled = policy.compiled if isinstance(policy, rota.Custom) else None
     run = Run(
-        system, brain_of(system, policy), np.random.SeedSequence(seed), batch_jobs=batch_jobs, log=True, check=True, compiled=compiled
+        system, brain_of(system, policy), np.random.SeedSequence(seed), batch_jobs=batch_jobs, log_jobs=10**9, check=True, compiled=compiled
     )
     edges = [0, *sorted(set(cuts)), len(given.jobs)]
     for begin, end in itertools.pairwise(edges):

@@ -31,25 +31,27 @@ def prefetch(array: Any, index: int) -> None:
     """Asks the processor to fetch an entry of an array that is needed soon. Does nothing in plain Python."""
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        tools: Any = cgutils
         view = context.make_array(array)(context, builder, arguments[0])
         place = context.cast(builder, arguments[1], index, nb.types.intp)
-        address = cgutils.get_item_pointer(context, builder, array, view, [place])
-        bytes_, word = ir.IntType(8).as_pointer(), ir.IntType(32)
-        function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(ir.VoidType(), [bytes_, word, word, word]), "llvm.prefetch.p0"
-        )
-        builder.call(function, [builder.bitcast(address, bytes_), word(0), word(3), word(1)])  # to read, soon and often, as data
+        address = tools.get_item_pointer(context, builder, array, view, [place])
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        shape = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = tools.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
+        builder.call(function, [builder.bitcast(address, byte), word(0), word(3), word(1)])  # to read, soon and often, as data
         return context.get_dummy_value()
 
     return nb.types.void(array, index), generate
 
 
-@overload(prefetch, inline="always")  # type: ignore[untyped-decorator]
+@overload(prefetch, inline="always")
 def _prefetch_compiled(array: Any, index: int) -> Any:
+    fetch: Any = _prefetch
+
     def ask(array: Any, index: int) -> None:
-        _prefetch(array, index)
+        fetch(array, index)
 
     return ask

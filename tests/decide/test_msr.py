@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import rota
 from reference_simulator import PREEMPT, START, Given, assert_agrees, engine_log, jobs_for
 from rota.decide import brain_of
-from rota.simulation.run import Run
 from rota.model.workload import Chunk
+from rota.simulation.run import Run
 from rotas import PREEMPTIONS, systems_and_rotas
 
 
@@ -52,7 +52,7 @@ def test_one_candidate_never_moves():
     """A rota of one schedule asks for nothing but its slots: no timer rings."""
     policy = rota.MSR([[2, 1]])
     jobs = Given(tuple((0.0, i, 1.0, 1.0) for i in (0, 0, 0, 1, 1)))
-    run = Run(PAIR, brain_of(PAIR, policy), np.random.SeedSequence(0), batch_jobs=10**9, log=True, check=True)
+    run = Run(PAIR, brain_of(PAIR, policy), np.random.SeedSequence(0), batch_jobs=10**9, log_jobs=10**9, check=True)
     run.feed(Chunk(*jobs.columns()), drain=True)
     assert run.events == 10
     assert [job for time, kind, _, job in engine_log(PAIR, policy, jobs) if kind == START and time == 0.0] == [0, 1, 3]

@@ -9,8 +9,8 @@ import rota
 from reference_simulator import PREEMPT, Given, assert_agrees, jobs_for, reference_of, simulate
 from rota.decide import brain_of
 from rota.decide.weights import tie_breaker
-from rota.simulation.run import Run
 from rota.model.workload import Chunk
+from rota.simulation.run import Run
 from systems import small_systems
 
 
@@ -33,7 +33,7 @@ def test_branch_and_bound_agrees_with_the_list(data, system):
     jobs = data.draw(jobs_for(all_types(system)))
     brain = brain_of(system, rota.MaxWeight())
     searching = brain._replace(data=brain.data._replace(schedules=brain.data.schedules[:0]))
-    run = Run(system, searching, np.random.SeedSequence(0), batch_jobs=10**9, log=True, check=True)
+    run = Run(system, searching, np.random.SeedSequence(0), batch_jobs=10**9, log_jobs=10**9, check=True)
     run.feed(Chunk(*jobs.columns()), drain=True)
     log = [(time, int(kind), int(i), int(job)) for time, kind, i, job in np.concatenate(run.log).tolist()]
     assert log == simulate(system, reference_of(system, rota.MaxWeight(), None), jobs, guide=log)

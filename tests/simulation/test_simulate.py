@@ -1,6 +1,7 @@
 """`simulate`: exact values within narrow intervals, laws of queues, reproducibility, and what is refused."""
 
 import math
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -406,3 +407,31 @@ def test_unused_service_is_what_the_load_leaves():
     policy = rota.MSR([[2]])
     assert rota.simulate(system, policy, jobs=200_000, seed=1).unused_service[0] == pytest.approx(0.5, abs=0.01)
     assert np.isnan(rota.simulate(system, "fcfs", jobs=1000, seed=1).unused_service).all()
+
+
+def test_the_pace_of_the_machine_does_not_show(monkeypatch):
+    """However the jobs are cut into pieces, which depends on the speed of the machine, the result is the same, bit for bit."""
+    runs = []
+    for patience in (1e-9, 1e9):
+        monkeypatch.setattr(sys.modules["rota.simulation.simulate"], "_PATIENCE_S", patience)
+        runs.append(rota.simulate(paper_example(0.8), "max-weight", jobs=30_000, seed=3))
+    slow, fast = (vars(result) for result in runs)
+    for name in slow.keys() - {"time_s", "system", "policy"}:
+        assert repr(slow[name]) == repr(fast[name]), name
+
+
+def test_the_log_follows_its_jobs_to_their_end():
+    """Every logged job arrives, starts and finishes in the log, though later jobs came before it was done."""
+    log = rota.simulate(paper_example(0.8), "max-weight", jobs=20_000, log_jobs=50).log
+    for event in ("arrive", "finish"):
+        assert sorted(log.filter(log["event"] == event)["job"]) == list(range(50))
+    assert set(log.filter(log["event"] == "start")["job"]) == set(range(50))
+
+
+def test_very_many_types():
+    """With thousands of types, memory stays bounded; tails are measured over all types together."""
+    K = 3000
+    system = rota.System(capacity=[100], demand=np.ones((K, 1)), arrival_rate=np.full(K, 90 / K), service_rate=np.ones(K))
+    result = rota.simulate(system, "first-fit", jobs=20_000)
+    assert result.response_time_quantiles[0.5] == pytest.approx(math.log(2), rel=0.3)
+    assert np.isnan(result.type_response_time_quantiles[0.5]).all()

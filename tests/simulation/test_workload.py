@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 import rota
-from rota.simulation import PoissonArrivals
 from rota.model.workload import Chunk
+from rota.simulation import PoissonArrivals
 
 SYSTEM = rota.System([1], [[1], [1], [1]], [1.0, 0.0, 3.0], [2.0, 1.0, 0.5])
 

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 import rota
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
-from rota.cli.simulate import named_or_read, progress_text
+from rota.cli.simulate import named_or_read, progress_text, remark_on_preemption
 
 if TYPE_CHECKING:
     from rota.simulation import SimulationProgress
@@ -40,13 +40,15 @@ def compare(
         Print one JSON object instead of a table.
     """
     system = rota.read_system(file)
+    chosen = [named_or_read(policy) for policy in policies]
+    remark_on_preemption(system, chosen)
     with ProgressLine() as line:
         finished = 0.0
 
         def show(label: str, at: SimulationProgress) -> None:
             line.update(finished + at.time_s, f"{label}: {progress_text(at)}")
 
-        found = rota.compare(system, [named_or_read(policy) for policy in policies], jobs=jobs, seed=seed, progress=show)
+        found = rota.compare(system, chosen, jobs=jobs, seed=seed, progress=show)
     table = found.table()
     if json:
         print_json(finite({"jobs": jobs, "seed": seed, "policies": table.to_dicts(), "errors": found.errors}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -67,6 +68,8 @@ def simulate(
             raise rota.BadSpec([rota.Problem("--replications", "goes with neither --until nor --log")])
         _replicate(system, policy, replications, jobs, seed, warmup, workers, json)
         return
+    chosen = named_or_read(policy)
+    remark_on_preemption(system, [chosen])
     with ProgressLine() as line:
 
         def show(at: SimulationProgress) -> None:
@@ -74,7 +77,7 @@ def simulate(
 
         result = rota.simulate(
             system,
-            named_or_read(policy),
+            chosen,
             jobs=jobs,
             seed=seed,
             until=until,
@@ -135,6 +138,15 @@ def named_or_read(policy: str) -> Policy:
         rule = f"must be one of {', '.join(POLICY_NAMES)}, or a policy file"
         raise rota.BadSpec([rota.Problem("policy", rule, policy)])
     return rota.read_policy(policy)
+
+
+def remark_on_preemption(system: rota.System, policies: Sequence[Policy]) -> None:
+    """Says which policies stop jobs on a server whose file says that jobs cannot be stopped."""
+    from rota.decide import policy_name, preempts
+
+    names = [policy_name(policy) for policy in policies if preempts(policy)]
+    if system.preemption == "none" and names:
+        remark(f'the file says preemption "none", but {" and ".join(dict.fromkeys(names))} may stop running jobs: shown all the same')
 
 
 def progress_text(at: SimulationProgress) -> str:

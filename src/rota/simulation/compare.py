@@ -41,6 +41,7 @@ class Comparison:
 
     results: tuple[Result, ...]
     errors: dict[str, str]
+    labels: tuple[str, ...] = ()  # of the results; policies of the same name are numbered
 
     @property
     def best(self) -> Result | None:
@@ -60,11 +61,11 @@ class Comparison:
 
         best = self.best
         rows = []
-        for result in self.results:
+        for label, result in zip(self.labels or [result.name for result in self.results], self.results, strict=True):
             difference = compare_pair(result, best) if best is not None and result.stable and result is not best else None
             rows.append(
                 {
-                    "policy": result.name,
+                    "policy": label,
                     "stable": result.stable,
                     "mean_response_time": result.mean_response_time,
                     "interval": result.interval,
@@ -88,26 +89,31 @@ def compare(
     jobs: int = 1_000_000,
     seed: int = 0,
     workload: Workload | None = None,
+    warmup: float | None = None,
     progress: Callable[[str, SimulationProgress], None] | None = None,
 ) -> Comparison:
     """Simulates every policy on the same jobs. A policy that cannot run on this system is reported in `errors`, by name."""
-    results: list[Result] = []
+    found: dict[str, Result] = {}
     errors: dict[str, str] = {}
-    for given in policies:
-        policy = as_policy(given)
-        label = policy_name(policy)
+    chosen = [as_policy(given) for given in policies]
+    for label, policy in zip(_labels([policy_name(policy) for policy in chosen]), chosen, strict=True):
 
         def tell(at: SimulationProgress, label: str = label) -> None:
             if progress is not None:
                 progress(label, at)
 
         try:
-            results.append(simulate(system, policy, jobs=jobs, seed=seed, workload=workload, progress=tell))
+            found[label] = simulate(system, policy, jobs=jobs, seed=seed, workload=workload, warmup=warmup, progress=tell)
         except RotaError as error:
             errors[label] = str(error)
-        if results and results[-1].interrupted:
+        if label in found and found[label].interrupted:
             break
-    return Comparison(tuple(results), errors)
+    return Comparison(tuple(found.values()), errors, tuple(found))
+
+
+def _labels(names: list[str]) -> list[str]:
+    """The names, with a number where one comes more than once."""
+    return [f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name for k, name in enumerate(names)]
 
 
 def compare_pair(first: Result, second: Result) -> Difference:

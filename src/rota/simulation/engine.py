@@ -39,7 +39,7 @@ class Body(NamedTuple):
     ends: Array  # (jobs,) when the job at this place of the heap ends
     unused: Int  # (jobs,) stack of free places
     # 0 heap size, 1 free places, 2 next sequence number, 3 started, 4 log entries, 5 events, 6 next arrival of the chunk, 7 jobs in batch,
-    # 8 whether the top of the heap is a hole: its job has left, and the next to start takes its place
+    # 8 whether the top of the heap is a hole: its job has left, and the next to start takes its place; 9 whether the heap has no order now
     numbers: Int
     times: Array  # 0 the policy's timer
     log: Array  # (n, 4) time, kind, type, sequence number
@@ -179,51 +179,69 @@ def obey(state: State, target: Int, body: Body, tally: Tally, logging: bool) -> 
     scope = state.scope[0]
     if scope == NONE:
         return
-    first, last = (0, target.shape[0]) if scope == ALL else (scope, scope + 1)
-    for i in range(first, last):
-        while state.running[i] > target[i]:
-            preempt(state, body, tally, i, logging)
-    for i in range(first, last):
-        while state.running[i] < target[i] and state.first_waiting[i] >= 0:
-            start(state, body, tally, i, logging)
+    if scope != ALL:
+        if state.running[scope] > target[scope]:
+            preempt(state, body, tally, scope, state.running[scope] - target[scope], logging)
+        elif state.running[scope] < target[scope]:
+            start(state, body, tally, scope, target[scope] - state.running[scope], logging)
+        return
+    yielding = 0
+    for i in range(target.shape[0]):
+        yielding += max(state.running[i] - target[i], 0)
+    if yielding > 0:
+        body.numbers[9] = int(8 * yielding > body.numbers[0])  # with many changes, ordering the heap once is cheaper
+        for i in range(target.shape[0]):
+            if state.running[i] > target[i]:
+                preempt(state, body, tally, i, state.running[i] - target[i], logging)
+    for i in range(target.shape[0]):
+        if state.running[i] < target[i]:
+            start(state, body, tally, i, target[i] - state.running[i], logging)
+    if body.numbers[9] == 1:
+        order(body)
 
 
 @kernel
-def start(state: State, body: Body, tally: Tally, i: int, logging: bool) -> None:
-    """The oldest waiting job of a type starts, or goes on."""
-    job, now = state.first_waiting[i], state.clock[0]
-    behind = state.newer[job]
-    state.first_waiting[i] = behind
-    if behind >= 0:
-        prefetch(body.arrival, behind)  # it starts next, and may have waited for long
+def start(state: State, body: Body, tally: Tally, i: int, count: int, logging: bool) -> None:
+    """The oldest waiting jobs of a type start, or go on."""
+    now = state.clock[0]
+    count = min(count, state.system[i] - state.running[i])
     count_area(state, tally, i)
-    state.running[i] += 1
+    state.running[i] += count
     for r in range(state.free.shape[0]):
-        state.free[r] -= state.demand[i, r]
-    insert(body, job, now + body.remaining[job])
-    estimate = state.estimate[job]
-    if body.remaining[job] < body.size[job]:
-        estimate *= body.remaining[job] / body.size[job]
-    state.finish[job] = now + estimate
-    if logging:
-        write(body, now, STARTED, i, state.sequence[job])
-
-
-@kernel
-def preempt(state: State, body: Body, tally: Tally, i: int, logging: bool) -> None:
-    """The youngest running job of a type yields; it goes on later where it stopped."""
-    waiting, now = state.first_waiting[i], state.clock[0]
-    job = body.older[waiting] if waiting >= 0 else body.newest[i]
-    body.remaining[job] = max(body.ends[body.position[job]] - now, 0.0)
-    remove(body, job)
+        state.free[r] -= count * state.demand[i, r]
+    job = state.first_waiting[i]
+    for _ in range(count):
+        behind = state.newer[job]
+        if behind >= 0:
+            prefetch(body.arrival, behind)  # it starts next, and may have waited for long
+        remaining, size, estimate = body.remaining[job], body.size[job], state.estimate[job]
+        insert(body, job, now + remaining)
+        state.finish[job] = now + (estimate if remaining >= size else estimate * (remaining / size))
+        if logging:
+            write(body, now, STARTED, i, state.sequence[job])
+        job = behind
     state.first_waiting[i] = job
+
+
+@kernel
+def preempt(state: State, body: Body, tally: Tally, i: int, count: int, logging: bool) -> None:
+    """The youngest running jobs of a type yield; they go on later where they stopped."""
+    close_hole(body)
+    now = state.clock[0]
     count_area(state, tally, i)
-    state.running[i] -= 1
+    state.running[i] -= count
     for r in range(state.free.shape[0]):
-        state.free[r] += state.demand[i, r]
-    tally.preemptions[i] += 1
-    if logging:
-        write(body, now, PREEMPT, i, state.sequence[job])
+        state.free[r] += count * state.demand[i, r]
+    tally.preemptions[i] += count
+    waiting = state.first_waiting[i]
+    job = body.older[waiting] if waiting >= 0 else body.newest[i]
+    for _ in range(count):
+        body.remaining[job] = max(body.ends[body.position[job]] - now, 0.0)
+        remove(body, job)
+        if logging:
+            write(body, now, PREEMPT, i, state.sequence[job])
+        waiting, job = job, body.older[job]
+    state.first_waiting[i] = waiting
 
 
 # ---------------------------------------------------------------------------------------------------------------- heap
@@ -236,18 +254,53 @@ def insert(body: Body, job: int, end: float) -> None:
     if numbers[8] == 1:
         numbers[8] = 0
         settle(body, 0, numbers[0], job, end)
+        return
+    place = numbers[0]
+    numbers[0] += 1
+    if numbers[9] == 1:
+        body.ends[place], body.heap[place], body.position[job] = end, job, place
     else:
-        numbers[0] += 1
-        rise(body, numbers[0] - 1, job, end)
+        rise(body, place, job, end)
 
 
 @kernel
 def remove(body: Body, job: int) -> None:
-    """Takes a job out of the heap, wherever it is."""
-    close_hole(body)
+    """Takes a job out of the heap, wherever it is; the heap has no hole."""
     place = body.position[job]
     body.position[job] = -1
-    take_out(body, place)
+    if body.numbers[9] == 1:
+        body.numbers[0] -= 1
+        if place < body.numbers[0]:
+            move(body, body.numbers[0], place)
+    else:
+        take_out(body, place)
+
+
+@kernel
+def order(body: Body) -> None:
+    """Makes a heap of the running jobs (Floyd 1964)."""
+    body.numbers[9] = 0
+    size = body.numbers[0]
+    for k in range(size // 2):
+        place = size // 2 - 1 - k
+        sink(body, place, size)
+
+
+@kernel
+def sink(body: Body, place: int, size: int) -> None:
+    """Lets the job at a place of the heap sink to where it belongs."""
+    job, end = body.heap[place], body.ends[place]
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            break
+        if child + 1 < size:
+            child += int(body.ends[child + 1] < body.ends[child])
+        if body.ends[child] >= end:
+            break
+        move(body, child, place)
+        place = child
+    body.ends[place], body.heap[place], body.position[job] = end, job, place
 
 
 @kernel
@@ -349,9 +402,10 @@ def record(tally: Tally, i: int, response: float, size: float) -> None:
     sums[i, 4] += waiting * waiting
     sums[i, 5] += slowdown
     sums[i, 6] += slowdown * slowdown
-    tally.buckets[0, i, bucket(tally, response)] += 1
-    tally.buckets[1, i, bucket(tally, waiting)] += 1
-    tally.buckets[2, i, bucket(tally, slowdown)] += 1
+    row = min(i, tally.buckets.shape[1] - 1)
+    tally.buckets[0, row, bucket(tally, response)] += 1
+    tally.buckets[1, row, bucket(tally, waiting)] += 1
+    tally.buckets[2, row, bucket(tally, slowdown)] += 1
 
 
 @kernel

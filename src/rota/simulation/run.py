@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from rota.arrays import Array, Int
+from rota.arrays import Array
 from rota.capacity import integer_units
 from rota.decide import Brain, State, seeded
 from rota.model import System
 from rota.model.workload import Chunk
 from rota.simulation.compiled import runner_of
 from rota.simulation.engine import FULL_LOG, Body
-from rota.simulation.tally import Tally, new_tally
+from rota.simulation.tally import Counts, Tally, new_tally
 
 __all__ = ["Run"]
 
@@ -54,14 +54,15 @@ class Run:
         seed: np.random.SeedSequence,
         *,
         batch_jobs: int,
-        log: bool = False,
+        log_jobs: int = 0,
         check: bool = False,
         compiled: bool | None = None,
     ) -> None:
         units = integer_units(system)
         K, R = units.demand.shape
         self.system, self.batch_jobs, self.check = system, batch_jobs, check
-        self.log: list[Array] | None = [] if log else None
+        self.log: list[Array] = []
+        self._log_jobs = log_jobs  # the first jobs, of which everything is logged; 0 once all of them have left
         self._jobs = np.zeros(0, dtype=_JOB)
         self._engine = runner_of(brain.decide, compiled)
         self.state = State(
@@ -103,9 +104,9 @@ class Run:
             heap=empty_int,
             ends=empty,
             unused=empty_int,
-            numbers=np.zeros(9, dtype=np.int64),
+            numbers=np.zeros(10, dtype=np.int64),
             times=np.full(1, np.inf),
-            log=np.empty((_LOG if log else 0, 4)),
+            log=np.empty((_LOG if log_jobs else 0, 4)),
         )
         self.target = np.zeros(K, dtype=np.int64)
         self.tally: Tally = new_tally(K, 0)
@@ -131,7 +132,8 @@ class Run:
         self._make_rows(len(chunk.times) // self.batch_jobs + 2)
         self.body.numbers[6] = 0
         while True:
-            if self.log is not None:
+            logging = self._log_jobs > 0
+            if logging:
                 self._make_log()
             stopped: Any = self._engine(
                 self.state,
@@ -144,13 +146,11 @@ class Run:
                 np.ascontiguousarray(chunk.estimates),
                 self.batch_jobs,
                 drain,
-                self.log is not None,
+                logging,
                 self.check,
             )
-            if self.log is not None:
-                used = int(self.body.numbers[4])
-                self.log.append(self.body.log[:used].copy())
-                self.body.numbers[4] = 0
+            if logging:
+                self._take_log()
             if stopped != FULL_LOG:
                 return
 
@@ -206,14 +206,26 @@ class Run:
         if len(self.body.log) < max(need, _LOG):
             self.body = self.body._replace(log=np.empty((2 * max(need, _LOG), 4)))
 
+    def _take_log(self) -> None:
+        """Keeps the entries of the jobs that are to be logged, and ends the log when all of them have left."""
+        entries = self.body.log[: int(self.body.numbers[4])]
+        self.body.numbers[4] = 0
+        self.log.append(entries[entries[:, 3] < self._log_jobs])
+        oldest = self.state.oldest[self.state.oldest >= 0]
+        here = int(self.state.sequence[oldest].min()) if len(oldest) else int(self.body.numbers[2])
+        if min(here, int(self.body.numbers[2])) >= self._log_jobs:
+            self._log_jobs = 0
+
     def take_batches(self) -> tuple[Array, Array, Array]:
         """Sums (n, K, 7), areas (n, 2, K) and spans (n, 2) of the batches closed since the last call."""
         n = int(self.tally.numbers[0])
         self.tally.numbers[0] = 0
         return self.tally.rows[:n].copy(), self.tally.areas[:n].copy(), self.tally.span[:n].copy()
 
-    def take_histogram(self) -> Int:
-        """The histograms (3, K, buckets) since the last call."""
-        counts = self.tally.buckets.copy()
-        self.tally.buckets[:] = 0
-        return counts
+    def take_histogram(self) -> Counts:
+        """What the histograms counted since the last call."""
+        flat = self.tally.buckets.reshape(-1)
+        places = np.flatnonzero(flat)
+        counts = flat[places]
+        flat[places] = 0
+        return Counts(places, counts)

@@ -19,6 +19,7 @@ from rota.process import build_process
 from rota.simulation.named import as_policy
 from rota.simulation.run import Run
 from rota.simulation.statistics import QUANTILES, grows, half_width, mser, quantiles
+from rota.simulation.tally import Counts, joined
 from rota.simulation.workload import PoissonArrivals
 
 if TYPE_CHECKING:
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "SimulationProgress", "simulate"]
 
-_ROWS = 4096  # batches kept; when there are more, neighbours are joined
-_SEGMENTS = 32  # histograms kept
+_ROWS = 128  # batches in a segment
+_SEGMENTS = 32  # segments kept; when there are more, neighbours are joined, and so are their batches
+_NUMBERS = 120_000  # batches in a segment times types, at most
+_PATIENCE_S = 0.2  # how long the engine runs on between two looks at the world: progress, Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ def simulate(
     begin = time.perf_counter()
     interrupted = False
     try:
-        for chunk in _limited((workload or PoissonArrivals()).chunks(system, measuring.workload_seed), jobs, log_jobs):
+        for chunk in _pieces((workload or PoissonArrivals()).chunks(system, measuring.workload_seed), jobs, measuring):
             measuring.feed(chunk)
             elapsed = time.perf_counter() - begin
             width = np.inf
@@ -153,23 +156,26 @@ def simulate(
             if until is not None and width <= until:
                 break
     except KeyboardInterrupt:
-        if not measuring.ready():
+        if not measuring.done_any():
             raise
         interrupted = True
     return measuring.result(warmup, time.perf_counter() - begin, interrupted)
 
 
-def _limited(chunks: Iterator[Chunk], jobs: int, log_jobs: int) -> Iterator[Chunk]:
-    """The first `jobs` jobs; the logged ones come in chunks of their own."""
-    left, logged = jobs, log_jobs
+def _pieces(chunks: Iterator[Chunk], jobs: int, measuring: _Measuring) -> Iterator[Chunk]:
+    """The first `jobs` jobs, in pieces that take a moment each, so that Ctrl-C is heard; none reaches over the end of a segment."""
+    pace = 256.0
     for chunk in chunks:
         at = 0
-        while at < len(chunk.times) and left > 0:
-            n = min(left, len(chunk.times) - at, logged if logged > 0 else left)
+        while at < len(chunk.times) and measuring.done < jobs:
+            n = min(jobs - measuring.done, len(chunk.times) - at, int(pace), measuring.segment_end - measuring.done)
             part = slice(at, at + n)
+            began = time.perf_counter()
             yield Chunk(chunk.times[part], chunk.kinds[part], chunk.sizes[part], chunk.estimates[part])
-            at, left, logged = at + n, left - n, max(logged - n, 0)
-        if left == 0:
+            taken = max(time.perf_counter() - began, 1e-6)
+            pace = min(max(_PATIENCE_S * n / taken, 16.0), 16.0 * pace)
+            at += n
+        if measuring.done >= jobs:
             return
 
 
@@ -177,57 +183,61 @@ class _Measuring:
     """A run with its batches and histograms."""
 
     def __init__(self, system: System, policy: Policy, seed: int, jobs: int, log_jobs: int, check: bool) -> None:
-        self.system, self.policy, self.seed, self.log_jobs = system, policy, seed, log_jobs
+        K = len(system.names)
+        self.system, self.policy, self.seed = system, policy, seed
+        batches = min(max(_NUMBERS // K // 2 * 2, 4), _ROWS)  # an even number
+        batch_jobs = max(1, min(2 * jobs // (batches * _SEGMENTS), 10_000))
         self.workload_seed, policy_seed = np.random.SeedSequence(seed).spawn(2)
         compiled = policy.compiled if isinstance(policy, Custom) else None
         self.run = Run(
             system,
             brain_of(system, policy),
             policy_seed,
-            batch_jobs=max(1, min(jobs // 2000, 10_000)),
-            log=log_jobs > 0,
+            batch_jobs=batch_jobs,
+            log_jobs=log_jobs,
             check=check,
             compiled=compiled,
         )
-        K = len(system.names)
         self.rows: Array = np.zeros((0, K, 7))
         self.areas: Array = np.zeros((0, 2, K))
         self.spans: Array = np.zeros((0, 2))
-        self.histograms: list[tuple[int, Int]] = []  # batches closed before it, and the counts
-        self.log: list[Array] = []
         self.done = 0
+        self._segment = batches * batch_jobs
+        self.segment_end = self._segment
+        self._begun = 0  # batches closed before the segment that is open
+        self._segments: list[tuple[int, Counts]] = []  # the same for each closed one, and what was counted in it
 
     def feed(self, chunk: Chunk) -> None:
         self.run.feed(chunk)
         self.done += len(chunk.times)
-        if self.run.log is not None and self.done >= self.log_jobs:
-            self.log, self.run.log = self.run.log, None
-        before = len(self.rows)
-        rows, areas, spans = self.run.take_batches()
+        closed = self.run.take_batches()
         self.rows, self.areas, self.spans = (
-            np.concatenate([self.rows, rows]),
-            np.concatenate([self.areas, areas]),
-            np.concatenate([self.spans, spans]),
+            np.concatenate([old, new]) for old, new in zip((self.rows, self.areas, self.spans), closed, strict=True)
         )
-        self.histograms.append((before, self.run.take_histogram()))
-        if len(self.histograms) > _SEGMENTS:
-            pairs = [self.histograms[k : k + 2] for k in range(0, len(self.histograms), 2)]
-            self.histograms = [(pair[0][0], sum(counts for _, counts in pair)) for pair in pairs]  # type: ignore[misc]
-        if len(self.rows) > _ROWS and len(self.rows) % 2 == 0 and self.run.body.numbers[7] == 0:
-            self._join()
+        if self.done == self.segment_end:
+            self._segments.append((self._begun, self.run.take_histogram()))
+            if len(self._segments) > _SEGMENTS and len(self._segments) % 2 == 0:
+                self._join()
+            self._begun, self.segment_end = len(self.rows), self.segment_end + self._segment
 
     def _join(self) -> None:
-        """Joins neighbouring batches, and makes the next ones twice as long."""
+        """Joins neighbouring segments and batches, and makes the next ones twice as long."""
         n = len(self.rows) // 2
         self.rows = self.rows.reshape(n, 2, *self.rows.shape[1:]).sum(axis=1)
         self.areas = self.areas.reshape(n, 2, *self.areas.shape[1:]).sum(axis=1)
         self.spans = np.column_stack([self.spans[::2, 0], self.spans[1::2, 1]])
-        self.histograms = [(before // 2, counts) for before, counts in self.histograms]
+        pairs = zip(self._segments[::2], self._segments[1::2], strict=True)
+        self._segments = [(before // 2, joined(first, second)) for (before, first), (_, second) in pairs]
         self.run.batch_jobs *= 2
+        self._segment *= 2
 
     def ready(self) -> bool:
-        """Whether there is enough to say anything."""
-        return len(self.rows) >= 40 and float(self.rows[:, :, 0].sum()) > 0
+        """Whether there is enough for an interval."""
+        return len(self.rows) >= 40 and self.done_any()
+
+    def done_any(self) -> bool:
+        """Whether there is anything to tell."""
+        return float(self.rows[:, :, 0].sum()) > 0
 
     def result(self, warmup: float | None, elapsed: float, interrupted: bool) -> Result:
         rows, areas, spans, K = self.rows, self.areas, self.spans, len(self.system.names)
@@ -300,14 +310,20 @@ class _Measuring:
 
     def _histogram(self, cut: int) -> Int:
         """The counts of the segments that begin after the warm-up; of the last one at least."""
-        kept = [counts for before, counts in self.histograms if before >= cut] or [self.histograms[-1][1]]
-        return np.asarray(sum(kept))
+        total = self.run.tally.buckets.copy()  # of the segment that is open
+        closed = [counts for before, counts in self._segments if before >= cut]
+        if not closed and self._segments:
+            closed = [self._segments[-1][1]]
+        for places, counts in closed:
+            total.flat[places] += counts
+        return total
 
     def _quantiles(self, counts: Int, hidden: float) -> dict[float, float]:
         return dict(zip(QUANTILES, (hidden * quantiles(counts)).tolist(), strict=True))
 
     def _type_quantiles(self, counts: Int, hidden: float) -> dict[float, Array]:
-        per_type = hidden * np.array([quantiles(row) for row in counts])
+        K = len(self.system.names)
+        per_type = hidden * np.array([quantiles(row) for row in counts]) if len(counts) == K else np.full((K, len(QUANTILES)), np.nan)
         return dict(zip(QUANTILES, per_type.T, strict=True))
 
     def _unused(self, busy: Array) -> Array:
@@ -324,7 +340,7 @@ class _Measuring:
         return float((present[-1] - present[half]) / (spans[-1, 1] - spans[half, 1]))
 
     def _log_table(self) -> pl.DataFrame | None:
-        log = self.log or self.run.log  # the run's own if it ended before as many jobs had come as were to be logged
+        log = self.run.log
         if not log:
             return None
         import polars as pl

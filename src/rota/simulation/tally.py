@@ -13,12 +13,13 @@ import numpy as np
 from rota.arrays import Array, Int
 from rota.kernel import kernel
 
-__all__ = ["BUCKETS", "COLUMNS", "Tally", "bucket", "bucket_values", "new_tally"]
+__all__ = ["BUCKETS", "COLUMNS", "Counts", "Tally", "bucket", "bucket_values", "joined", "new_tally"]
 
 _BITS = 6
 _LOWEST, _HIGHEST = -30, 50  # powers of two that are told apart: 1e-9 … 1e15
 BUCKETS = ((_HIGHEST - _LOWEST) << _BITS) + 1  # the first one holds what is smaller, zero included
 _OFFSET = (1023 + _LOWEST) << _BITS
+_MANY = 200  # types beyond which there is one histogram for all
 COLUMNS = ("count", "response", "response²", "waiting", "waiting²", "slowdown", "slowdown²")
 
 
@@ -35,7 +36,7 @@ class Tally(NamedTuple):
     times: Array  # 0 begin of the open batch, 1 time of the last event, 2 time spent switching
     arrived: Int  # (K,)
     preemptions: Int  # (K,)
-    buckets: Int  # (3, K, BUCKETS) response, waiting, slowdown
+    buckets: Int  # (3, K, BUCKETS) response, waiting, slowdown; (3, 1, BUCKETS) for all types together if there are many
     scratch: Array  # (1,) a number as such …
     bits: Int  # (1,) … and as bits
 
@@ -54,10 +55,23 @@ def new_tally(K: int, batches: int) -> Tally:
         times=np.zeros(3),
         arrived=np.zeros(K, dtype=np.int64),
         preemptions=np.zeros(K, dtype=np.int64),
-        buckets=np.zeros((3, K, BUCKETS), dtype=np.int64),
+        buckets=np.zeros((3, K if K <= _MANY else 1, BUCKETS), dtype=np.int64),
         scratch=scratch,
         bits=scratch.view(np.int64),
     )
+
+
+class Counts(NamedTuple):
+    """The buckets of a histogram that are not empty: their places in the flattened array, and what is in them."""
+
+    places: Int
+    counts: Int
+
+
+def joined(first: Counts, second: Counts) -> Counts:
+    """Two histograms as one."""
+    places, inverse = np.unique(np.concatenate([first.places, second.places]), return_inverse=True)
+    return Counts(places, np.bincount(inverse, weights=np.concatenate([first.counts, second.counts])).astype(np.int64))
 
 
 @kernel
