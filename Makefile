@@ -3,11 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo test lint bench docs lock clean
+.PHONY: help demo test lint bench docs console lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Rota needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
@@ -40,6 +40,9 @@ bench: .venv/bench ## benchmarks against named peers, in one run
 
 docs: $(READY) ## the documentation as HTML, in docs/_build
 	$(BIN)/sphinx-build --quiet --fail-on-warning --builder html docs docs/_build
+
+console: $(READY) ## put what the commands print now into the pages that show them
+	ROTA_RENEW_CONSOLE=1 $(BIN)/python -m pytest tests/docs/test_console.py
 
 lock: $(READY) ## pin the newest versions that fit pyproject.toml
 	$(BIN)/python -m pip install --quiet uv

@@ -64,6 +64,8 @@ _HOME = {
     "compare_pair": "rota.simulation",
     "replicate": "rota.simulation",
     "simulate": "rota.simulation",
+    "Trace": "rota.traces",
+    "read_trace": "rota.traces",
 }
 
 __all__ = ["__version__", *_HOME]
@@ -135,3 +137,5 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers
     from rota.simulation import compare_pair as compare_pair
     from rota.simulation import replicate as replicate
     from rota.simulation import simulate as simulate
+    from rota.traces import Trace as Trace
+    from rota.traces import read_trace as read_trace

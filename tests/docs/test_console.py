@@ -2,8 +2,11 @@
 
 A block holds commands, `$ rota …` or `$ echo $?`, each with what it prints below it: standard output, or standard error if it fails. There
 `…` stands for any text, and alone on a line for any number of lines.
+
+With `make console` in place of the tests, the pages are changed to what is printed now: read the difference before you keep it.
 """
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Iterator
@@ -34,6 +37,17 @@ def matches(shown: list[str], printed: list[str]) -> bool:
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) is not None
 
 
+def renewed(shown: list[str], printed: list[str]) -> list[str]:
+    """What a page should show: the lines printed now, in place of those before the first and after the last `…`."""
+    fresh = printed
+    if "…" in shown:
+        head, tail = shown.index("…"), len(shown) - 1 - shown[::-1].index("…")
+        fresh = printed[:head] + shown[head : tail + 1] + printed[len(printed) - (len(shown) - 1 - tail) :]
+    if len(fresh) != len(shown):
+        return fresh
+    return [old if matches([old], [new]) else new for old, new in zip(shown, fresh, strict=True)]
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if any(examples(page))], ids=lambda page: page.name)
 def test_page_prints_what_it_shows(
     page: Path,
@@ -54,7 +68,10 @@ def test_page_prints_what_it_shows(
             code = main(arguments)
             output, errors = capsys.readouterr()
             printed = [line.rstrip() for line in (errors if code else output).rstrip().split("\n")]
-        if not matches(shown, printed):
+        if not matches(shown, printed) and os.environ.get("ROTA_RENEW_CONSOLE"):
+            old, new = ("\n".join([f"$ {command}", *lines]) + "\n" for lines in (shown, renewed(shown, printed)))
+            page.write_text(page.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+        elif not matches(shown, printed):
             pytest.fail("\n".join([f"{page.name}: $ {command}", "--- shown", *shown, "--- printed", *printed]), pytrace=False)
 
 

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 import rota
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
-from rota.cli.simulate import named_or_read, progress_text, remark_on_preemption
+from rota.cli.simulate import named_or_read, progress_text, remark_on_preemption, workload_of
 
 if TYPE_CHECKING:
     from rota.simulation import SimulationProgress
@@ -20,8 +20,11 @@ def compare(
     policies: list[str],
     /,
     *,
-    jobs: int = 1_000_000,
+    jobs: int | None = None,
     seed: int = 0,
+    workload: Path | None = None,
+    loops: int | None = None,
+    warmup_loops: int = 0,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Compares policies on the same jobs, with intervals for the differences.
@@ -33,23 +36,31 @@ def compare(
     policies
         Names (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers, server-filling) or policy files (from: rota design -o).
     jobs
-        How many jobs arrive.
+        How many jobs arrive: a million, or all of --workload, if not given.
     seed
         The same seed gives the same jobs.
+    workload
+        The jobs: a trace (from: rota trace import) whose types are the file's. Poisson arrivals and the file's sizes if not given.
+    loops
+        Play the workload so many times over.
+    warmup_loops
+        Leave out so many of the loops from the start.
     json
         Print one JSON object instead of a table.
     """
     system = rota.read_system(file)
     chosen = [named_or_read(policy) for policy in policies]
     remark_on_preemption(system, chosen)
+    played, warmup = workload_of(workload, loops, warmup_loops, None)
     with ProgressLine() as line:
         finished = 0.0
 
         def show(label: str, at: SimulationProgress) -> None:
             line.update(finished + at.time_s, f"{label}: {progress_text(at)}")
 
-        found = rota.compare(system, chosen, jobs=jobs, seed=seed, progress=show)
+        found = rota.compare(system, chosen, jobs=jobs, seed=seed, workload=played, warmup=warmup, progress=show)
     table = found.table()
+    jobs = found.results[0].jobs if found.results else 0
     if json:
         print_json(finite({"jobs": jobs, "seed": seed, "policies": table.to_dicts(), "errors": found.errors}))
     else:

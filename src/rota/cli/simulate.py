@@ -15,6 +15,7 @@ from rota.cli.output import ProgressLine, finite, print_json, print_table, remar
 if TYPE_CHECKING:
     from rota.policy import Policy
     from rota.simulation import SimulationProgress
+    from rota.traces import Looped
 
 
 def simulate(
@@ -22,8 +23,11 @@ def simulate(
     policy: str,
     /,
     *,
-    jobs: int = 1_000_000,
+    jobs: int | None = None,
     seed: int = 0,
+    workload: Path | None = None,
+    loops: int | None = None,
+    warmup_loops: int = 0,
     until: float | None = None,
     warmup: float | None = None,
     log: Path | None = None,
@@ -44,9 +48,15 @@ def simulate(
         A name (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers, server-filling) or a policy file (from: rota design
         -o).
     jobs
-        How many jobs arrive.
+        How many jobs arrive: a million, or all of --workload, if not given.
     seed
         The same seed gives the same result, and the same jobs to every policy.
+    workload
+        The jobs: a trace (from: rota trace import) whose types are the file's. Poisson arrivals and the file's sizes if not given.
+    loops
+        Play the workload so many times over.
+    warmup_loops
+        Leave out so many of the loops from the start.
     until
         Stop as soon as the 95 % interval of the mean response time is this narrow, relative to the mean; --jobs is then the most.
     warmup
@@ -63,10 +73,11 @@ def simulate(
         Print one JSON object instead of tables.
     """
     system = rota.read_system(file)
+    played, warmup = workload_of(workload, loops, warmup_loops, warmup)
     if replications is not None:
-        if until is not None or log is not None:
-            raise rota.BadSpec([rota.Problem("--replications", "goes with neither --until nor --log")])
-        _replicate(system, policy, replications, jobs, seed, warmup, workers, json)
+        if until is not None or log is not None or workload is not None:
+            raise rota.BadSpec([rota.Problem("--replications", "does not go with --until, --log or --workload")])
+        _replicate(system, policy, replications, jobs or 1_000_000, seed, warmup, workers, json)
         return
     chosen = named_or_read(policy)
     remark_on_preemption(system, [chosen])
@@ -80,6 +91,7 @@ def simulate(
             chosen,
             jobs=jobs,
             seed=seed,
+            workload=played,
             until=until,
             warmup=warmup,
             log_jobs=log_jobs if log is not None else 0,
@@ -126,6 +138,23 @@ def _replicate(
     print(f"Mean response time {found.mean_response_time:.5g} ± {found.interval:.2g} (95 %)")
     rows = zip(system.names, found.mean_queue_length, found.mean_queue_length_interval, strict=True)
     print_table("Jobs in the system", ["", "E[Q]", "±"], [(name, f"{mean:.5g}", f"{width:.2g}") for name, mean, width in rows])
+
+
+def workload_of(
+    path: Path | None, loops: int | None, warmup_loops: int, warmup: float | None
+) -> tuple[rota.Trace | Looped | None, float | None]:
+    """The workload that the options ask for, and the part of it that is warm-up."""
+    if path is None:
+        if loops is not None or warmup_loops:
+            raise rota.BadSpec([rota.Problem("--loops", "goes with --workload only")])
+        return None, warmup
+    times = 1 if loops is None else loops
+    if not 0 <= warmup_loops < times:
+        raise rota.BadSpec([rota.Problem("--warmup-loops", f"must be at least 0 and below --loops, {times}", warmup_loops)])
+    if warmup_loops and warmup is not None:
+        raise rota.BadSpec([rota.Problem("--warmup-loops", "does not go with --warmup")])
+    trace = rota.read_trace(path)
+    return (trace if times == 1 else trace.looped(times)), (warmup_loops / times if warmup_loops else warmup)
 
 
 def named_or_read(policy: str) -> Policy:

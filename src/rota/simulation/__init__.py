@@ -1,6 +1,5 @@
 """The event engine, workloads, statistics (warm-up, confidence intervals, quantiles), and comparisons on the same jobs."""
 
-from rota.model.workload import Chunk, Workload
 from rota.simulation.compare import Comparison, Difference, compare, compare_pair
 from rota.simulation.named import POLICY_NAMES, as_policy
 from rota.simulation.replicate import Replications, replicate
@@ -9,7 +8,6 @@ from rota.simulation.workload import Jobs, PoissonArrivals
 
 __all__ = [
     "POLICY_NAMES",
-    "Chunk",
     "Comparison",
     "Difference",
     "Jobs",
@@ -17,7 +15,6 @@ __all__ = [
     "Replications",
     "Result",
     "SimulationProgress",
-    "Workload",
     "as_policy",
     "compare",
     "compare_pair",

@@ -86,7 +86,7 @@ def compare(
     system: System,
     policies: Sequence[Policy | str],
     *,
-    jobs: int = 1_000_000,
+    jobs: int | None = None,
     seed: int = 0,
     workload: Workload | None = None,
     warmup: float | None = None,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "SimulationProgress", "simulate"]
 
+JOBS = 1_000_000  # of a workload without end
 _ROWS = 128  # batches in a segment
 _SEGMENTS = 32  # segments kept; when there are more, neighbours are joined, and so are their batches
 _NUMBERS = 120_000  # batches in a segment times types, at most
@@ -110,7 +111,7 @@ def simulate(
     system: System,
     policy: Policy | str,
     *,
-    jobs: int = 1_000_000,
+    jobs: int | None = None,
     seed: int = 0,
     workload: Workload | None = None,
     until: float | None = None,
@@ -121,12 +122,13 @@ def simulate(
 ) -> Result:
     """Simulates a policy (or its name, as "first-fit") on a system.
 
-    Runs until `jobs` have arrived, or, with `until`, until the 95 % interval of the mean response time is that narrow relative to the
-    mean, at most `jobs` all the same. Warm-up is found by MSER unless given as a fraction. The first `log_jobs` jobs are logged event by
-    event. `check` verifies the laws of the engine after every event (slow). Ctrl-C ends the run; what was measured so far is returned.
+    Runs until `jobs` have arrived (a million; all of a `workload` that has an end), or, with `until`, until the 95 % interval of the mean
+    response time is that narrow relative to the mean, at most `jobs` all the same. Warm-up is found by MSER unless given as a fraction.
+    The first `log_jobs` jobs are logged event by event. `check` verifies the laws of the engine after every event (slow). Ctrl-C ends the
+    run; what was measured so far is returned.
     """
     policy = as_policy(policy)
-    problems = [Problem("jobs", "must be at least 100", jobs)] if jobs < 100 else []
+    problems = [Problem("jobs", "must be at least 100", jobs)] if jobs is not None and jobs < 100 else []
     if until is not None and not 0 < until < 1:
         problems.append(Problem("until", "must be between 0 and 1", until))
     if warmup is not None and not 0 <= warmup < 1:
@@ -136,9 +138,10 @@ def simulate(
     if workload is None and system.arrival_rate.sum() == 0:
         raise Infeasible("no jobs arrive: there is nothing to simulate")
     if isinstance(workload, Sized):
-        jobs = min(jobs, len(workload))
+        jobs = min(jobs or len(workload), len(workload))
         if jobs == 0:
             raise Infeasible("the workload has no jobs: there is nothing to simulate")
+    jobs = jobs or JOBS
     measuring = _Measuring(system, policy, seed, jobs, log_jobs, check)
     begin = time.perf_counter()
     interrupted = False

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 
 from rota.arrays import Array
 from rota.errors import BadSpec, Infeasible, Problem
@@ -117,6 +118,30 @@ class Trace:
     def in_memory(self) -> Trace:
         """The same trace with its jobs read once and kept: for many runs of a small trace."""
         return replace(self, jobs=self.jobs.collect(engine="streaming").lazy())
+
+    # ------------------------------------------------------------------------------------------------------ fewer types, a system
+
+    def top_types(self, k: int, rest: Literal["leave", "enclose"] = "leave", grid: float | None = None) -> Trace:
+        """The k most frequent types; the other jobs are left out, or put into a kept type that encloses them. `about` has the account."""
+        return self.grouped(top=k, rest=rest, grid=grid)
+
+    def grouped(self, **how: Any) -> Trace:
+        """The same jobs in fewer types: `grouped(clusters=10)`; see `rota.traces.grouping.group_types`. `about` has the account."""
+        from rota.traces.grouping import group_types
+
+        return group_types(self, **how).trace
+
+    def system(self, capacity: ArrayLike | None = None, **how: Any) -> System:
+        """The system of these types, their rates and sizes: `system([1, 1], sizes="fitted")`; see `rota.traces.to_system`."""
+        from rota.traces.to_system import to_system
+
+        return to_system(self, capacity, **how)
+
+    def scaled(self, load: float, **how: Any) -> tuple[Trace, System]:
+        """This trace at a system load, and its system: `scaled(load=0.7, by="thinning", seed=1)`; see `rota.traces.to_system`."""
+        from rota.traces.to_system import scaled_to
+
+        return scaled_to(self, load, **how)
 
     # ------------------------------------------------------------------------------------------------------ as a workload
 

@@ -1,0 +1,82 @@
+"""`rota trace group`: fewer types, with an account of what that costs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from rota.cli.output import finite, print_json, remark
+from rota.cli.trace_parts import check_output
+
+
+def group(
+    file: Path,
+    /,
+    *,
+    output: Annotated[Path, Parameter(alias="-o")],
+    clusters: int | None = None,
+    top: int | None = None,
+    cover: float | None = None,
+    of: Literal["jobs", "work"] = "work",
+    rest: Literal["leave", "enclose"] = "leave",
+    grid: float | None = None,
+    relative_grid: float | None = None,
+    capacity: Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")] = None,
+    force: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Groups the job types of a trace into few, and says what is left out and what is lost.
+
+    Parameters
+    ----------
+    file
+        The trace, a parquet file (from: rota trace import).
+    output
+        The parquet file to write.
+    clusters
+        Choose so many types that lose the least capacity by rounding demands up; no job is left out.
+    top
+        Keep so many of the most frequent types.
+    cover
+        Keep the largest types that hold this part of the work (0.95, say).
+    of
+        What --cover is a part of.
+    rest
+        What happens to jobs of other types: leave them out, or enclose them in the smallest kept type that they fit into.
+    grid
+        Before that, round demands up to multiples of this.
+    relative_grid
+        Before that, round demands up by at most this part (0.001: powers of 1.001).
+    capacity
+        The server, one number per resource, unless the trace knows it; jobs that do not fit are left out.
+    force
+        Write over a file that exists.
+    json
+        Print one JSON object instead of words.
+    """
+    check_output(output, force)
+    from rota.traces.files import open_trace, save_trace
+    from rota.traces.grouping import group_types
+
+    found = group_types(
+        open_trace(file),
+        grid=grid,
+        relative_grid=relative_grid,
+        top=top,
+        cover=cover,
+        of=of,
+        clusters=clusters,
+        rest=rest,
+        capacity=capacity,
+    )
+    save_trace(found.trace, output)
+    if json:
+        account = {"types_before": found.types_before, "moved_share": found.moved_share, "lost": found.lost}
+        out = [asdict(part) for part in found.left_out]
+        print_json(finite({"output": str(output), "types": len(found.trace.names), **account, "left_out": out}))
+    else:
+        print(found.explain())
+    remark(f"written to {output}")

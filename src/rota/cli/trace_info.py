@@ -1,0 +1,119 @@
+"""`rota trace info`: what a trace is like."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from rota.cli.output import finite, print_json, print_table, remark
+
+if TYPE_CHECKING:
+    from rota.traces.info import TraceInfo
+
+
+def info(
+    file: Path,
+    /,
+    *,
+    types: int = 10,
+    batch_gap: float = 0.0,
+    pictures: Path | None = None,
+    picture_format: Literal["svg", "png", "html"] = "svg",
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Describes a trace: jobs, types, load, sizes, and how bursty the arrivals are.
+
+    Parameters
+    ----------
+    file
+        The trace, a parquet file (from: rota trace import).
+    types
+        How many of the most frequent types to list.
+    batch_gap
+        Count jobs that follow each other within so many seconds as one batch.
+    pictures
+        Write pictures into this folder: sizes, failure rate, arrivals, index of dispersion, demands.
+    picture_format
+        The format of the pictures.
+    json
+        Print one JSON object instead of tables.
+    """
+    from rota.traces.files import open_trace
+    from rota.traces.info import trace_info
+
+    found = trace_info(open_trace(file), batch_gap)
+    print_json(as_fields(found, types)) if json else print_info(found, types)
+    if pictures is not None:
+        from rota.traces.pictures import save_pictures
+
+        remark("written: " + ", ".join(str(path) for path in save_pictures(found, pictures, picture_format)))
+
+
+def as_fields(found: TraceInfo, types: int) -> dict[str, Any]:
+    """The fields of a `TraceInfo` under their Python names, with the first `types` types."""
+    return finite({**vars(found), "type_count": found.types.height, "types": found.types.head(types).to_dicts()})
+
+
+def print_info(found: TraceInfo, types: int) -> None:
+    """The tables of `rota trace info`."""
+    print(f"{found.jobs:,} jobs in {_duration(found.span)} ({found.span:,.6g} s), {found.types.height:,} types")
+    rows = [
+        (
+            row["name"],
+            *(f"{row[f'demand.{name}']:.4g}" for name in found.resources),
+            f"{row['jobs']:,}",
+            f"{row['rate']:.4g}",
+            f"{row['mean_size']:.4g}",
+            f"{row['cv']:.3g}",
+            f"{row['work_share']:.1%}",
+        )
+        for row in found.types.head(types).iter_rows(named=True)
+    ]
+    shown = min(types, found.types.height)
+    title = "Types" if shown == found.types.height else f"Types, the {shown} most frequent"
+    print_table(title, ["", *found.resources, "jobs", "per s", "mean size", "cv", "work"], rows)
+    if found.load is None or found.capacity is None:
+        in_use = [(name, f"{amount:.4g}") for name, amount in found.demand_in_use.items()]
+        print_table("Resources in use if no job waited (no capacity is known)", ["", "mean"], in_use)
+    else:
+        loads = zip(found.resources, found.capacity, found.demand_in_use.values(), found.load.values(), strict=True)
+        rows = [(name, f"{capacity:g}", f"{amount:.4g}", f"{load:.4g}") for name, capacity, amount, load in loads]
+        print_table("Resources in use if no job waited", ["", "capacity", "mean", "load"], rows)
+    print_table(
+        "Sizes (s)",
+        ["mean", "cv", "min", *(f"{100 * q:g}%" for q in found.size_quantiles), "max"],
+        [[f"{x:.4g}" for x in (found.size_mean, found.size_cv, found.size_min, *found.size_quantiles.values(), found.size_max)]],
+        left=(),
+    )
+    print_failure_rate(found)
+    print_table(
+        "Index of dispersion of arrivals", [_duration(w) for w in found.dispersion], [[f"{x:.4g}" for x in found.dispersion.values()]], ()
+    )
+    print(f"\nGaps between arrivals: cv {found.gap_cv:.3g}; {found.zero_gaps:.1%} are 0.")
+    seen = f"the batch of a typical job has {found.batch_seen:.4g}"
+    print(f"Batches: {found.batches:,}, mean {found.batch_mean:.4g}, largest {found.batch_max:,}; {seen}.")
+    c = found.correlation
+    print(f"Correlation with the next: gap {c['gap']:.2f}, log size {c['log_size']:.2f}, hourly arrivals {c['hourly_arrivals']:.2f}.")
+    print(f"The next job is of the same type: {c['same_type']:.1%}; by chance {c['same_type_by_chance']:.1%}.")
+
+
+def print_failure_rate(found: TraceInfo) -> None:
+    """The failure rate by age in steps of a factor 4; the pictures and JSON have finer ones."""
+    steps: dict[int, tuple[float, float]] = {}
+    for low, _, rate, ends in found.failure_rate:
+        step = math.floor(math.log(low, 4) + 1e-9)
+        before = steps.get(step, (0.0, 0.0))
+        steps[step] = (before[0] + ends, before[1] + (ends / rate if rate > 0 else 0.0))  # jobs that end, time spent
+    rows = [(f"{4.0**i:,.4g}", f"{4.0 ** (i + 1):,.4g}", f"{ends / spent:.3g}") for i, (ends, spent) in steps.items() if spent > 0]
+    print_table("Failure rate of sizes", ["from age (s)", "to", "per s"], rows, left=())
+
+
+def _duration(seconds: float) -> str:
+    """A length of time in its largest fitting unit."""
+    for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= length:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{seconds:.3g} s"

@@ -1,0 +1,169 @@
+"""`rota trace cut`, `rota trace scale`, `rota trace system`: a part of a trace, a trace at another load, and the system it makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+import rota
+from rota.cli.output import print_json, remark
+
+Capacity = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
+
+
+def check_output(output: Path | None, force: bool, option: str = "--output") -> None:
+    """Nothing is written over unless asked."""
+    if output is not None and output.exists() and not force:
+        raise rota.BadSpec([rota.Problem(option, "exists already: choose another name, or write over it with --force", str(output))])
+
+
+def cut(
+    file: Path,
+    /,
+    *,
+    output: Annotated[Path, Parameter(alias="-o")],
+    begin: float | None = None,
+    end: float | None = None,
+    longest: float | None = None,
+    share: float | None = None,
+    stretch: float | None = None,
+    seed: int = 0,
+    force: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Writes a part of a trace: a window of time, without very long jobs, a random sample, or with arrivals farther apart.
+
+    Parameters
+    ----------
+    file
+        The trace, a parquet file (from: rota trace import).
+    output
+        The parquet file to write.
+    begin
+        Jobs that arrive from here on, in seconds.
+    end
+        Jobs that arrive before this.
+    longest
+        Jobs of at most this size.
+    share
+        Each job with this probability, independently.
+    stretch
+        Multiply all arrival times by this; sizes stay.
+    seed
+        For --share.
+    force
+        Write over a file that exists.
+    """
+    check_output(output, force)
+    from rota.traces import open_trace, save_trace
+
+    trace = open_trace(file)
+    before = len(trace)
+    if begin is not None or end is not None:
+        beyond = trace.begin + trace.span
+        trace = trace.window(trace.begin if begin is None else begin, beyond if end is None else end)
+    if longest is not None:
+        trace = trace.without_long(longest)
+    if share is not None:
+        trace = trace.thinned(share, seed)
+    if stretch is not None:
+        trace = trace.stretched(stretch)
+    print(f"{len(trace):,} of {before:,} jobs")
+    save_trace(trace, output)
+    remark(f"written to {output}")
+
+
+def scale(
+    file: Path,
+    /,
+    *,
+    load: float,
+    output: Annotated[Path, Parameter(alias="-o")],
+    system: Path,
+    by: Literal["thinning", "time", "capacity"] = "thinning",
+    capacity: Capacity = None,
+    sizes: Literal["mean", "empirical", "fitted"] = "mean",
+    preemption: Literal["full", "none"] = "none",
+    seed: int = 0,
+    force: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Brings a trace to a system load, and writes the trace and the system that belong together.
+
+    Parameters
+    ----------
+    file
+        The trace, a parquet file (from: rota trace import).
+    load
+        The system load to reach (see: rota capacity).
+    output
+        The trace to write.
+    system
+        The system to write, a TOML file.
+    by
+        Thinning keeps each job with one probability, time moves arrivals apart or together, capacity makes the server larger or smaller.
+    capacity
+        The server, one number per resource, unless the trace knows it.
+    sizes
+        The sizes of a type in the system: exponential with its mean, as seen, or fitted to mean and variation.
+    preemption
+        Whether jobs can be stopped.
+    seed
+        For thinning.
+    force
+        Write over files that exist.
+    """
+    check_output(output, force)
+    check_output(system, force, "--system")
+    from rota.traces import open_trace, save_trace
+    from rota.traces.to_system import scaled_to
+
+    trace, made = scaled_to(open_trace(file), load, capacity=capacity, by=by, seed=seed, sizes=sizes, preemption=preemption)
+    print(f"{len(trace):,} jobs in {trace.span:,.0f} s, {len(trace.names):,} types, load {load:g} by {by}")
+    save_trace(trace, output)
+    made.save(system)
+    remark(f"written to {output} and {system}")
+
+
+def system(
+    file: Path,
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(alias="-o")] = None,
+    capacity: Capacity = None,
+    sizes: Literal["mean", "empirical", "fitted"] = "mean",
+    preemption: Literal["full", "none"] = "none",
+    force: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Makes the system of a trace: its types, with the rates and sizes that were seen. Prints it, or writes it as a TOML file.
+
+    Parameters
+    ----------
+    file
+        The trace, a parquet file (from: rota trace import).
+    output
+        The TOML file to write.
+    capacity
+        The server, one number per resource, unless the trace knows it.
+    sizes
+        The sizes of a type: exponential with its mean, as seen, or fitted to mean and variation.
+    preemption
+        Whether jobs can be stopped.
+    force
+        Write over a file that exists.
+    json
+        Print one JSON object instead.
+    """
+    check_output(output, force)
+    from rota.traces import open_trace
+
+    made = open_trace(file).system(capacity, sizes=sizes, preemption=preemption)
+    if json:
+        names = ("capacity", "resources", "names", "demand", "arrival_rate", "service_rate", "preemption")
+        print_json({name: getattr(made, name) for name in names})
+    elif output is None:
+        print(made.to_toml(), end="")
+    if output is not None:
+        made.save(output)
+        remark(f"written to {output}")

@@ -1,0 +1,47 @@
+"""`Reader`: what the import must know of a format, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from rota.traces.readers.head import Head
+from rota.traces.readers.lifecycle import Codes
+
+__all__ = ["Field", "Reader"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column to read: its type, whether a row is broken without it, and the smallest and largest value it may have."""
+
+    dtype: type[pl.DataType]
+    required: bool = False
+    least: float | None = None
+    most: float | None = None
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One kind of file.
+
+    `shape` makes events of the rows (`group`, `member`, `time` in µs, `event`, and the resources) if there are `codes`, else jobs
+    (`arrival`, `size` and the resources; where known `estimate` and `label`; `reason` says why a job is left out, null for the others).
+    `remarks` names columns of true and false: the import tells for how many kept jobs they are true.
+    """
+
+    format: str
+    looks_for: str
+    fits: Callable[[Head], bool]
+    fields: Mapping[str, Field]
+    resources: tuple[str, ...]
+    shape: Callable[[pl.DataFrame], pl.DataFrame]
+    codes: Codes | None = None
+    remarks: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()  # resources that are none if no job tells its demand
+    header: tuple[str, ...] | None = None  # the columns of text files without a header line
+    spaced: bool = False  # columns parted by blanks, comments after a semicolon
+    capacity: Callable[[Sequence[Path]], Mapping[str, float]] = field(default=lambda paths: {})  # of one machine, per resource
