@@ -480,7 +480,20 @@ class Rota:
         for job in view.waiting:
             if counts(self.system, run)[job.kind] < self.place.slots[job.kind] and fit(self.system, [*run, job]):
                 run.append(job)
-        return fill(view, run) if self.place.working else run
+        return fill(view, run) if self.place.working else self._fill_ahead(view, run)
+
+    def _fill_ahead(self, view: View, run: list[Job]) -> list[Job]:
+        """While switching: jobs of types not drained that have a slot in the schedule ahead, or fit beside it and all that runs."""
+        goal = self.policy.candidates[self.place.b].tolist()
+        for job in view.waiting:
+            if job in run or self.place.slots[job.kind] > goal[job.kind]:
+                continue
+            now = counts(self.system, run)
+            then = [n + (k == job.kind) for k, n in enumerate(now)]
+            beside = [max(n, m) for n, m in zip(then, goal, strict=True)]
+            if fit(self.system, [], then) and (now[job.kind] < goal[job.kind] or fit(self.system, [], beside)):
+                run = [*run, job]
+        return run
 
 
 # ---------------------------------------------------------------------------------------------------------------- together

@@ -108,6 +108,7 @@ def _msr_data(process: ModulatingProcess, policy: MSR) -> MSRData:
         schedules=np.ascontiguousarray(process.schedules),
         in_setup=np.ascontiguousarray(process.held - process.schedules),
         working=np.ascontiguousarray(process.working),
+        goal=_goals(process),
         start=np.cumsum(start),
         target=np.ascontiguousarray(process.target[order]),
         rate=np.ascontiguousarray(process.rate[order]),
@@ -115,3 +116,15 @@ def _msr_data(process: ModulatingProcess, policy: MSR) -> MSRData:
         skip=policy.empty_slots == "skip",
         preemptive=policy.preemption != "none",
     )
+
+
+def _goals(process: ModulatingProcess) -> Int:
+    """The working state that each state leads to: its own, or, through whatever moves, the first one met."""
+    goal: Int = np.where(process.working, np.arange(len(process)), -1)
+    while (goal < 0).any():
+        known = goal[process.target] >= 0
+        new = process.source[known][goal[process.source[known]] < 0]
+        if not len(new):
+            raise Infeasible("the process has states from which no working state is reached")
+        goal[process.source[known]] = np.where(goal[process.source[known]] < 0, goal[process.target[known]], goal[process.source[known]])
+    return goal

@@ -13,7 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.arrays import Array, Int
-from rota.decide.state import ARRIVAL, COMPLETION, NONE, START, TIMER, State, exponential, first_fit, oldest_next, take_next, uniform
+from rota.decide.state import (
+    ARRIVAL,
+    COMPLETION,
+    NONE,
+    START,
+    TIMER,
+    State,
+    exponential,
+    first_fit,
+    fits_one,
+    oldest_next,
+    take_next,
+    uniform,
+)
 from rota.kernel import kernel
 
 __all__ = ["MSRData", "msr", "msr_backfill"]
@@ -25,6 +38,7 @@ class MSRData(NamedTuple):
     schedules: Int  # (N, K)
     in_setup: Int  # (N, K) jobs that hold resources for a setup
     working: NDArray[np.bool_]  # (N,)
+    goal: Int  # (N,) the working state that a switching state leads to
     start: Int  # (N+1,)
     target: Int  # (M,)
     rate: Array  # (M,)
@@ -163,8 +177,9 @@ def msr_backfill(state: State, target: Int) -> float:
     """MSR with backfilling: room that the schedule leaves is filled First-Fit from the queue.
 
     With preemption, backfilled jobs give way, the youngest first, as soon as the schedule needs their room. Without, they run to their
-    end: the schedule's own jobs start when there is room, a slot counts as drained when its type has no more jobs running than the next
-    state allows, and nothing is backfilled while the process switches.
+    end: the schedule's own jobs start when there is room, and a slot counts as drained when its type has no more jobs running than the
+    next state allows. While the process switches, only jobs are backfilled that do not hold it up: those that have a slot in the schedule
+    it goes to, or fit beside it, and are not of a type that is drained. With preemption nothing is backfilled then.
     """
     K, R = state.demand.shape
     data = state.data
@@ -205,7 +220,36 @@ def msr_backfill(state: State, target: Int) -> float:
         for k in range(K):
             state.next_up[k] = _after(state, k, target[k])
         first_fit(state, target)
+    elif not data.preemptive:
+        _fill_while_switching(state, target)
     return _next_ring(state, target)
+
+
+@kernel
+def _fill_while_switching(state: State, target: Int) -> None:
+    """Backfills, oldest first, what the schedule ahead has slots for, or what fits beside it and the jobs that run."""
+    K, R = state.demand.shape
+    data, s = state.data, state.counters[0]
+    ahead, beside = data.goal[s], state.chosen  # `beside`: what is free when the schedule ahead is full and all running jobs go on
+    for r in range(R):
+        beside[r] = state.capacity[r]
+    for k in range(K):
+        state.next_up[k] = _after(state, k, target[k]) if data.schedules[s, k] <= data.schedules[ahead, k] else -1
+        for r in range(R):
+            beside[r] -= max(target[k], data.schedules[ahead, k]) * state.demand[k, r]
+    while True:
+        best = -1
+        for k in range(K):
+            job = state.next_up[k]
+            if job >= 0 and (best < 0 or state.sequence[job] < state.sequence[state.next_up[best]]):  # noqa: SIM102
+                if fits_one(state.demand, state.room, k) and (target[k] < data.schedules[ahead, k] or fits_one(state.demand, beside, k)):
+                    best = k
+        if best < 0:
+            return
+        if target[best] >= data.schedules[ahead, best]:
+            for r in range(R):
+                beside[r] -= state.demand[best, r]
+        take_next(state, target, best)
 
 
 @kernel
