@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 import rota
-from rota.cli import trace_group, trace_info, trace_parts
+from rota.cli import trace_drift, trace_group, trace_info, trace_parts
 from rota.cli.output import finite, print_json, print_table, remark
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ trace.command(trace_group.group)
 trace.command(trace_parts.cut)
 trace.command(trace_parts.scale)
 trace.command(trace_parts.system)
+trace.command(trace_drift.drift)
 
 Format = Literal["borg2019", "google2011", "swf", "alibaba_openb", "table"]
 
@@ -107,7 +108,7 @@ def _print_report(made: Trace, report: ImportReport) -> None:
     """What was kept and left out, in words."""
     found = f"{_count(report.rows, 'row')} in {_count(report.files, 'file')}, {_count(report.jobs, 'job')}"
     print(f"{report.format}: {found}, {report.kept:,} kept")
-    print(f"{_count(len(made.names), 'type')} of {', '.join(made.resources)}; arrivals from {made.begin:,.6g} s to {made.end:,.6g} s")
+    print(f"{_count(len(made.names), 'type')} of {', '.join(made.resources)}; arrivals from {_seconds(made.begin)} to {_seconds(made.end)}")
     if report.left_out:
         print_table("Left out", ["", "jobs"], [(reason, f"{count:,}") for reason, count in report.left_out.items()])
     if report.remarks:
@@ -120,6 +121,10 @@ def _print_report(made: Trace, report: ImportReport) -> None:
             print("  …")
     if report.other_files:
         print_table("Files not read", ["", ""], report.other_files.items(), left=(0, 1))
+
+
+def _seconds(time: float) -> str:
+    return f"{time:,.0f} s" if time >= 1e6 else f"{time:,.6g} s"
 
 
 def _count(number: int, thing: str) -> str:

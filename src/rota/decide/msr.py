@@ -26,6 +26,7 @@ from rota.decide.state import (
     oldest_next,
     take_next,
     uniform,
+    youngest_running,
 )
 from rota.kernel import kernel
 
@@ -204,6 +205,8 @@ def msr_backfill(state: State, target: Int) -> float:
         for r in range(R):
             state.room[r] -= holding * state.demand[k, r]
     if data.preemptive:
+        for k in range(K):
+            state.next_up[k] = youngest_running(state, k) if extra[k] > 0 else -1
         while _overfull(state):
             _give_way(state, target, extra)
     else:
@@ -273,15 +276,12 @@ def _after(state: State, k: int, count: int) -> int:
 
 @kernel
 def _give_way(state: State, target: Int, extra: Int) -> None:
-    """Takes back the youngest backfilled job."""
-    youngest, when = -1, -1
+    """Takes back the youngest backfilled job; `next_up` is the youngest of each type."""
+    youngest = -1
     for k in range(target.shape[0]):
-        if extra[k] > 0:
-            job = state.oldest[k]
-            for _ in range(target[k] - 1):
-                job = state.newer[job]
-            if state.sequence[job] > when:
-                youngest, when = k, state.sequence[job]
+        if extra[k] > 0 and (youngest < 0 or state.sequence[state.next_up[k]] > state.sequence[state.next_up[youngest]]):
+            youngest = k
+    state.next_up[youngest] = state.older[state.next_up[youngest]]
     target[youngest] -= 1
     extra[youngest] -= 1
     for r in range(state.room.shape[0]):

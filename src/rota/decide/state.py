@@ -9,8 +9,8 @@ at which it wants to be asked again (`numpy.inf`: not before the next event). `t
 live, obeys: of each type the oldest waiting job starts first and the youngest running one yields first, so the running jobs of a type are
 always its oldest.
 
-Jobs of a type form a list from old to new: `oldest[i]`, then `newer[job]`, and `first_waiting[i]` is the first that does not run; −1 ends
-it.
+Jobs of a type form a list from old to new: `oldest[i]`, then `newer[job]`, up to `newest[i]`, and back by `older[job]`; −1 ends it.
+`first_waiting[i]` is the first that does not run.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ __all__ = [
     "seeded",
     "take_next",
     "uniform",
+    "youngest_running",
 ]
 
 START, ARRIVAL, COMPLETION, TIMER = 0, 1, 2, 3  # kinds of events
@@ -60,7 +61,9 @@ class State(NamedTuple):
     service_rate: Array  # (K,)
     oldest: Int  # (K,) oldest job present, or −1
     first_waiting: Int  # (K,) oldest waiting job, or −1
+    newest: Int  # (K,) newest job present, or −1
     newer: Int  # (jobs,) next newer job of the same type, or −1
+    older: Int  # (jobs,) next older one, or −1
     sequence: Int  # (jobs,) number of the job in order of arrival
     finish: Array  # (jobs,) expected end of a running job by its estimate
     estimate: Array  # (jobs,) estimated size of a job
@@ -82,6 +85,13 @@ def fits_one(demand: Int, free: Int, i: int) -> bool:
         if demand[i, r] > free[r]:
             return False
     return True
+
+
+@kernel
+def youngest_running(state: State, i: int) -> int:
+    """The youngest running job of type i, or −1."""
+    waiting = state.first_waiting[i]
+    return int(state.older[waiting] if waiting >= 0 else state.newest[i])
 
 
 @kernel

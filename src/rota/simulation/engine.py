@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rota.arrays import Array, Int
-from rota.decide.state import ALL, ARRIVAL, COMPLETION, NONE, START, TIMER, State
+from rota.decide.state import ALL, ARRIVAL, COMPLETION, NONE, START, TIMER, State, youngest_running
 from rota.kernel import kernel, prefetch
 from rota.simulation.tally import Tally, bucket
 
@@ -32,8 +32,6 @@ class Body(NamedTuple):
     arrival: Array  # (jobs,)
     size: Array  # (jobs,)
     remaining: Array  # (jobs,) of jobs that do not run
-    older: Int  # (jobs,)
-    newest: Int  # (K,)
     position: Int  # (jobs,) place in the heap, −1: not running
     heap: Int  # (jobs,) running jobs, the next to end first
     ends: Array  # (jobs,) when the job at this place of the heap ends
@@ -127,12 +125,12 @@ def arrive(state: State, body: Body, tally: Tally, i: int, size: float, estimate
     state.sequence[job], state.estimate[job] = numbers[2], estimate
     numbers[2] += 1
     body.position[job] = -1
-    state.newer[job], body.older[job] = -1, body.newest[i]
-    if body.newest[i] >= 0:
-        state.newer[body.newest[i]] = job
+    state.newer[job], state.older[job] = -1, state.newest[i]
+    if state.newest[i] >= 0:
+        state.newer[state.newest[i]] = job
     else:
         state.oldest[i] = job
-    body.newest[i] = job
+    state.newest[i] = job
     if state.first_waiting[i] < 0:
         state.first_waiting[i] = job
     count_area(state, tally, i)
@@ -151,15 +149,15 @@ def finish(state: State, body: Body, tally: Tally, now: float, logging: bool) ->
     state.clock[0] = now
     body.position[job] = -1
     body.numbers[8] = 1
-    before, behind = body.older[job], state.newer[job]
+    before, behind = state.older[job], state.newer[job]
     if before >= 0:
         state.newer[before] = behind
     else:
         state.oldest[i] = behind
     if behind >= 0:
-        body.older[behind] = before
+        state.older[behind] = before
     else:
-        body.newest[i] = before
+        state.newest[i] = before
     count_area(state, tally, i)
     state.system[i] -= 1
     state.running[i] -= 1
@@ -233,14 +231,13 @@ def preempt(state: State, body: Body, tally: Tally, i: int, count: int, logging:
     for r in range(state.free.shape[0]):
         state.free[r] += count * state.demand[i, r]
     tally.preemptions[i] += count
-    waiting = state.first_waiting[i]
-    job = body.older[waiting] if waiting >= 0 else body.newest[i]
+    waiting, job = state.first_waiting[i], youngest_running(state, i)
     for _ in range(count):
         body.remaining[job] = max(body.ends[body.position[job]] - now, 0.0)
         remove(body, job)
         if logging:
             write(body, now, PREEMPT, i, state.sequence[job])
-        waiting, job = job, body.older[job]
+        waiting, job = job, state.older[job]
     state.first_waiting[i] = waiting
 
 

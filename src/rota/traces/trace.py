@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
-from rota.arrays import Array
+from rota.arrays import Array, Int
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import System
 from rota.model.workload import Chunk
@@ -24,6 +24,7 @@ __all__ = ["COLUMNS", "Looped", "Trace"]
 
 COLUMNS = {"arrival": pl.Float64, "size": pl.Float64, "type": pl.Int32}  # and, where known, "estimate": pl.Float64
 _CHUNK = 1 << 18
+_IN_MEMORY = 20_000_000  # jobs of a looped trace that are kept from one loop to the next
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,20 +70,20 @@ class Trace:
         arrival = pl.col("arrival")
         row = self.jobs.select(jobs=pl.len(), begin=arrival.min(), end=arrival.max()).collect(engine="streaming").row(0, named=True)
         if row["jobs"] == 0:
-            raise Infeasible("the trace has no jobs")
+            raise Infeasible("the trace has no jobs, or none is left of it")
         return row
 
     @cached_property
     def per_type(self) -> pl.DataFrame:
         """A row per type: `type`, `jobs`, `mean_size`, `cv` of the sizes (0 jobs: not a number)."""
-        size = pl.col("size")
-        found = (
-            self.jobs.group_by("type")
-            .agg(jobs=pl.len(), mean_size=size.mean(), cv=size.std(ddof=0) / size.mean())
-            .collect(engine="streaming")
-        )
-        every = pl.DataFrame({"type": np.arange(len(self.names), dtype=np.int32)})
-        return every.join(found, on="type", how="left").with_columns(pl.col("jobs").fill_null(0)).sort("type")
+        from rota.traces.sums import sums_by_type
+
+        count, mean, deviation = sums_by_type(self.jobs, len(self.names))
+        none = count == 0
+        with np.errstate(invalid="ignore"):
+            columns = {"mean_size": np.where(none, np.nan, mean), "cv": np.where(none, np.nan, deviation / mean)}
+        every = pl.DataFrame({"type": np.arange(len(count), dtype=np.int32), "jobs": count, **columns})
+        return every.with_columns(pl.col("mean_size", "cv").fill_nan(None))
 
     def __repr__(self) -> str:
         return f"<Trace of {len(self):,} jobs in {self.span:,.0f} s, {len(self.names):,} types of {', '.join(self.resources)}>"
@@ -148,11 +149,13 @@ class Trace:
     def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
         """The jobs in order of arrival, from time 0; the system's types are the trace's."""
         self._check_types(system)
-        begin = self.begin
+        begin = last = self.begin
         for part in self.jobs.collect_batches(chunk_size=_CHUNK, maintain_order=True):
-            sizes = part["size"].to_numpy()
+            arrivals, sizes, kinds = (part[name].to_numpy() for name in COLUMNS)
+            self._check_jobs(last, arrivals, kinds, sizes)
+            last = arrivals[-1] if len(arrivals) else last
             estimates = part["estimate"].to_numpy() if "estimate" in part.columns else sizes
-            yield Chunk(part["arrival"].to_numpy() - begin, part["type"].cast(pl.Int64).to_numpy(), sizes, estimates)
+            yield Chunk(arrivals - begin, kinds.astype(np.int64), sizes, estimates)
 
     def looped(self, times: int) -> Looped:
         """The trace again and again, one `span` apart."""
@@ -160,11 +163,33 @@ class Trace:
             raise BadSpec([Problem("loops", "must be at least 1", times)])
         return Looped(self, times)
 
+    def _check_jobs(self, last: float, arrivals: Array, kinds: Int, sizes: Array) -> None:
+        """What a log read by Rota always is; a trace of your own making might not be."""
+        if (np.diff(arrivals, prepend=last) < 0).any():
+            raise BadSpec([Problem("trace", 'jobs must be sorted by arrival: use jobs.sort("arrival")')])
+        if len(kinds) and not 0 <= kinds.min() <= kinds.max() < len(self.names):
+            raise BadSpec([Problem("trace", f"types of jobs must be 0…{len(self.names) - 1}", (int(kinds.min()), int(kinds.max())))])
+        if not (np.isfinite(sizes) & (sizes >= 0)).all():
+            raise BadSpec([Problem("trace", "sizes must be finite and at least 0", float(sizes[~(np.isfinite(sizes) & (sizes >= 0))][0]))])
+
     def _check_types(self, system: System) -> None:
-        if system.names != self.names:
-            raise BadSpec(
-                [Problem("workload", "the trace's types are not the system's: use trace.system(…), or group both alike", len(self.names))]
-            )
+        """Equal names are not enough: type1, type2, … are in every grouped trace."""
+        if (system.names, system.resources) != (self.names, self.resources) or not np.allclose(system.demand, self.demand, 1e-9, 0.0):
+            way_out = "take the system made with it (rota trace scale, rota trace system, trace.system(…))"
+            raise BadSpec([Problem("workload", f"is not of the system's types: {self._difference(system)}; {way_out}")])
+
+    def _difference(self, system: System) -> str:
+        """The first thing in which the types of a system are not those of the trace."""
+        if system.resources != self.resources:
+            return f"the system's resources are {', '.join(system.resources)}, the trace's {', '.join(self.resources)}"
+        if len(system.names) != len(self.names):
+            return f"the system has {len(system.names):,} types, the trace {len(self.names):,}"
+        for ours, theirs, demand, other in zip(self.names, system.names, self.demand.tolist(), system.demand.tolist(), strict=True):
+            if ours != theirs:
+                return f"the system has '{theirs}' where the trace has '{ours}'"
+            if not np.allclose(other, demand, 1e-9, 0.0):
+                return f"'{ours}' demands {other} in the system and {demand} in the trace"
+        return "their demands differ"
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,11 +203,22 @@ class Looped:
         return self.times * len(self.trace)
 
     def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
-        """The jobs of all loops, in order of arrival."""
-        trace = self.trace if self.times == 1 or len(self.trace) > 20_000_000 else self.trace.in_memory()
-        for loop in range(self.times):
-            for chunk in trace.chunks(system, seed):
-                yield chunk._replace(times=chunk.times + loop * self.trace.span)
+        """The jobs of all loops, in order of arrival. A trace that memory holds is read once, and many loops of a short one are a chunk."""
+        jobs, span = len(self.trace), self.trace.span
+        if self.times == 1 or jobs > _IN_MEMORY:
+            for loop in range(self.times):
+                for chunk in self.trace.chunks(system, seed):
+                    yield chunk._replace(times=chunk.times + loop * span)
+            return
+        parts = list(self.trace.chunks(system, seed))
+        together = max(1, _CHUNK // jobs)
+        if together > 1:
+            parts = [Chunk(*(np.concatenate(column) for column in zip(*parts, strict=True)))]
+        for first in range(0, self.times, together):
+            loops = np.arange(first, min(first + together, self.times))
+            n = len(loops)
+            for times, kinds, sizes, estimates in parts:
+                yield Chunk((times + loops[:, None] * span).ravel(), np.tile(kinds, n), np.tile(sizes, n), np.tile(estimates, n))
 
 
 def _uniform(row: pl.Expr, seed: int) -> pl.Expr:
