@@ -1,0 +1,84 @@
+"""Schedules as packed bars: how full each resource is while a schedule runs, and with what."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from rota.report.style import styled, text_colour, type_colour, type_colours
+
+if TYPE_CHECKING:
+    from rota.capacity import Load
+    from rota.model import System
+    from rota.policy import MSR
+
+__all__ = ["schedule_table", "schedules"]
+
+_WIDTH = 520
+_BAR = 20  # pixels
+_LETTERS = 84  # in a line above a panel
+_ROOM = 0.045  # of the width, for a number within a segment
+
+
+def schedules(plan: Load | MSR, system: System, *, title: str = "What runs together") -> Any:
+    """A panel per schedule, with its weight; a bar per resource, with a segment per type and the number of its jobs. 100 % is full."""
+    data = schedule_table(plan, system)
+    color = alt.Color("type:N", scale=type_colours(system.names), title=None, legend=alt.Legend(orient="bottom", columns=6))
+    y = alt.Y(
+        "resource:N", sort=list(system.resources), title=None, axis=alt.Axis(ticks=False, domain=False, labelPadding=6, labelLimit=160)
+    )
+    axis = alt.Axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1], grid=False)
+    x = alt.X("start:Q", title="part of the capacity in use", scale=alt.Scale(domain=[0, 1], nice=False), axis=axis)
+    tooltip = ["schedule:N", "resource:N", "type:N", "jobs:Q", alt.Tooltip("share:Q", format=".1%")]
+    panels = []
+    labels = data.unique("schedule", maintain_order=True)["schedule"].to_list()
+    for k, label in enumerate(labels):
+        part = data.filter(pl.col("schedule") == label)
+        last = k == len(labels) - 1
+        here = (
+            x
+            if last
+            else alt.X(
+                "start:Q", title=None, scale=x["scale"], axis=alt.Axis(labels=False, ticks=False, grid=False, domain=False, title=None)
+            )
+        )
+        room = alt.Chart(part.unique("resource", maintain_order=True)).mark_bar(color="#f0f0f0", height=_BAR)
+        room = room.transform_calculate(zero="0", one="1").encode(_moved(here, "zero"), alt.X2("one:Q"), y)
+        used = alt.Chart(part.filter(pl.col("jobs") > 0)).mark_bar(stroke="white", strokeWidth=1, height=_BAR)
+        used = used.encode(here, alt.X2("end"), y, color, tooltip=tooltip)
+        count = alt.Chart(part.filter(pl.col("share") >= _ROOM)).mark_text(fontSize=11)
+        count = count.encode(_moved(here, "middle"), y, text="jobs:Q", color=alt.Color("ink:N", scale=None))
+        header = alt.TitleParams(wrap(label, _LETTERS), fontSize=13, fontWeight="normal", offset=5, anchor="start")
+        height = (_BAR + 6) * len(system.resources)
+        panels.append((room + used + count).properties(width=_WIDTH, height=height, title=header))
+    chart = alt.vconcat(*panels, spacing=14).resolve_scale(color="shared")
+    return styled(chart, title, "bars: part of each resource in use, by job type; numbers: jobs that run at once")
+
+
+def _moved(x: Any, field: str) -> Any:
+    return alt.X(f"{field}:Q", title=x["title"], scale=x["scale"], axis=x["axis"])
+
+
+def schedule_table(plan: Load | MSR, system: System) -> pl.DataFrame:
+    """A row per schedule, resource and type: `jobs`, the `share` of the resource they hold, and where the segment begins and ends.
+
+    The heaviest schedule comes first.
+    """
+    rows: list[dict[str, object]] = []
+    for s in np.argsort(-plan.weights, kind="stable"):
+        counts = plan.candidates[s]
+        running = ", ".join(f"{int(n)} {name}" for n, name in zip(counts, system.names, strict=True) if n)
+        label = f"{plan.weights[s]:.1%} of the time: {running or 'nothing'}"
+        for r, resource in enumerate(system.resources):
+            begin = 0.0
+            for i, name in enumerate(system.names):
+                share = float(counts[i] * system.demand[i, r] / system.capacity[r])
+                row = {"schedule": label, "weight": float(plan.weights[s]), "resource": resource, "type": name, "jobs": int(counts[i])}
+                place = {"share": share, "start": begin, "end": begin + share, "middle": begin + share / 2}
+                rows.append({**row, **place, "ink": text_colour(type_colour(i))})
+                begin += share
+    return pl.DataFrame(rows)
