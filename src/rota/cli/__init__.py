@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 import rota
-from rota.cli import analyze, capacity, compare, design, schedules, schema, simulate, trace
+from rota.cli import analyze, capacity, compare, design, schedules, schema, simulate, sweep, trace
 from rota.errors import RotaError
 
 app = App(
@@ -30,6 +30,7 @@ app.command(design.design)
 app.command(analyze.analyze)
 app.command(simulate.simulate)
 app.command(compare.compare)
+app.command(sweep.sweep)
 app.command(trace.trace)
 app.command(schema.schema)
 app.register_install_completion_command(help="Installs tab completion for your shell.")

@@ -1,14 +1,15 @@
 """Drift: how the work changes from window to window of a trace, and what that does to a rota designed on yesterday's jobs.
 
 A trace is cut into windows of equal length. Each gives a system of its own: rates, sizes, system load. Then a rota designed on one window
-plays the jobs of the next, beside the rota that knows those jobs and beside First-Fit. All rotas backfill, so that a type that was not there
-when the rota was made is served all the same.
+plays the jobs of the next, beside the rota that knows those jobs and beside First-Fit. All rotas backfill, so that a type that was not
+there when the rota was made is served all the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -56,7 +57,7 @@ def drift(
         raise BadSpec([Problem("windows", "must be at least 2", windows)])
     edges = trace.begin + trace.span * np.linspace(0, 1, windows + 1)
     edges[-1] = np.nextafter(max(edges[-1], trace.end), np.inf)
-    parts = [trace.window(begin, end).in_memory() for begin, end in zip(edges[:-1], edges[1:], strict=True)]
+    parts = [trace.window(begin, end).in_memory() for begin, end in pairwise(edges)]
     empty = [k for k, part in enumerate(parts) if part.jobs.select(pl.len()).collect().item() == 0]
     if empty:
         raise BadSpec([Problem("windows", f"window {empty[0] + 1} of {windows} has no jobs: take fewer", windows)])

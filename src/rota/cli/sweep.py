@@ -1,0 +1,140 @@
+"""`rota sweep`: policies over a grid of loads and rates, each run once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+import rota
+from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
+
+if TYPE_CHECKING:
+    from rota.study import SweepProgress
+
+
+def sweep(
+    file: Path,
+    /,
+    *,
+    policies: str,
+    output: Annotated[Path, Parameter(alias="-o")],
+    loads: str | None = None,
+    switching_rates: str | None = None,
+    setup_rates: str | None = None,
+    jobs: str = "1e6",
+    seeds: int = 3,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Simulates policies over a grid of loads, switching rates, setup rates and seeds.
+
+    Each run is a row of the output file, and no run is done twice: interrupted with Ctrl-C or worse, the same command goes on from where
+    it was. Numbers are given as 0.5,0.7 or as ranges: 0.1:0.9:0.1 in steps, 0.01:100:x10 by a factor.
+
+    Parameters
+    ----------
+    file
+        The system, a TOML file (see: rota schema).
+    policies
+        With commas between them: names (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers, server-filling), policy files
+        (from: rota design -o), or pMSR, nMSR, sMSR, each with +backfill if wanted, which are designed for each point of the grid.
+    output
+        The results, a parquet file. Runs that it holds are not repeated; rows of other grids stay in it.
+    loads
+        System loads; the one of the file if not given.
+    switching_rates
+        For policies that switch; the best one for each load if not given.
+    setup_rates
+        For sMSR; 1 / setup_time of the file if not given.
+    jobs
+        How many jobs arrive in a run.
+    seeds
+        How many seeds: 0, 1, 2, … The same seed gives the same jobs to every policy.
+    workers
+        Processes on this machine, one per core if not given; 0 runs all in this one. The results do not depend on it.
+    scheduler
+        The address of a Dask scheduler, as tcp://10.0.0.1:8786, to run on its workers instead.
+    json
+        Print one JSON object instead of a table.
+    """
+    system = rota.read_system(file)
+    from rota.study import numbers, over_seeds
+    from rota.study import sweep as run_sweep
+
+    with ProgressLine() as line:
+
+        def show(at: SweepProgress) -> None:
+            if at.left_s is not None:
+                line.update(at.time_s, f"{at.done} of {at.total} runs done, {_duration(at.left_s)} left")
+            elif at.found:
+                remark(f"{at.found} of {at.total} runs found in {output}")
+
+        try:
+            results = run_sweep(
+                system,
+                policies.split(","),
+                loads=None if loads is None else numbers(loads, "--loads"),
+                switching_rates=None if switching_rates is None else numbers(switching_rates, "--switching-rates"),
+                setup_rates=None if setup_rates is None else numbers(setup_rates, "--setup-rates"),
+                jobs=numbers(jobs, "--jobs"),
+                seeds=seeds,
+                output=output,
+                workers=workers,
+                scheduler=scheduler,
+                progress=show,
+            )
+        except KeyboardInterrupt:
+            remark("what is finished is kept: the same command goes on from there")
+            raise
+    cases = over_seeds(results).to_dicts()
+    if json:
+        print_json(finite({"output": str(output), "runs": len(results), "cases": cases}))
+    else:
+        _print_cases(cases)
+    for (policy, error), places in _errors(cases).items():
+        remark(f"{policy} at load {', '.join(places)}: {error}")
+    remark(f"{len(results)} runs in {output}")
+    failures = results.filter(results["outcome"] == "failed")
+    if len(failures):
+        raise rota.RotaError(f"{len(failures)} of {len(results)} runs failed: the same command tries them again")
+    if not any(case["runs"] for case in cases):
+        raise rota.Infeasible("none of these policies can run on this system")
+
+
+def _print_cases(cases: list[dict[str, Any]]) -> None:
+    """A table with a row per case; columns that say nothing are left out."""
+    optional = {"switching_rate": "switching rate", "setup_rate": "setup rate"}
+    shown = [name for name in optional if any(case[name] is not None for case in cases)]
+    many_jobs = len({case["jobs"] for case in cases}) > 1
+    rows = []
+    for case in cases:
+        where = [case["policy"], f"{case['load']:.4g}", *("" if case[name] is None else f"{case[name]:.4g}" for name in shown)]
+        where += [f"{case['jobs']:,}"] if many_jobs else []
+        if case["stable"]:
+            what = [f"{case['mean_response_time']:.5g}", f"{case['interval']:.2g}", *(f"{case[p]:.4g}" for p in ("p50", "p95", "p99"))]
+        else:
+            what = ["unstable" if case["runs"] else "cannot run", "", "", "", ""]
+        rows.append([*where, str(case["runs"]), *what, "" if case["preemption_rate"] is None else f"{case['preemption_rate']:.4g}"])
+    head = ["policy", "load", *(optional[name] for name in shown), *(["jobs"] if many_jobs else [])]
+    print_table("Response time", [*head, "runs", "mean", "±", "50%", "95%", "99%", "preemptions"], rows)
+
+
+def _errors(cases: list[dict[str, Any]]) -> dict[tuple[str, str], list[str]]:
+    """What went wrong with which policy, each once, and where."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for case in cases:
+        if case["error"] is not None:
+            rate = case["switching_rate"]
+            where = f"{case['load']:.4g}" + ("" if rate is None else f" with switching rate {rate:.4g}")
+            found.setdefault((case["policy"], case["error"]), []).append(where)
+    return found
+
+
+def _duration(seconds: float) -> str:
+    """A time to wait, in words."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

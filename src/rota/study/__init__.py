@@ -1,0 +1,9 @@
+"""Studies: sweeps over grids of systems and policies, on this machine's cores or on a Dask cluster."""
+
+from rota.study.grid import MSR_NAMES, grid, numbers
+from rota.study.over_seeds import over_seeds
+from rota.study.results import read_results
+from rota.study.runs import Run, repeat
+from rota.study.sweep import SweepProgress, sweep
+
+__all__ = ["MSR_NAMES", "Run", "SweepProgress", "grid", "numbers", "over_seeds", "read_results", "repeat", "sweep"]

@@ -1,0 +1,157 @@
+"""One run of a study: what defines it, as plain text and numbers; what is measured; and how to repeat it.
+
+A run travels to other processes and machines and is known by its key, so it holds text instead of objects: the system as TOML, at the load
+of the run, and the policy as JSON. That is a policy's file, the name and fields of a policy without a file (`{"policy": "first-fit"}`), or
+what to design (`{"design": "none", …}`): designing is part of the run, so that it too is spread over the workers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from rota import __version__
+from rota.capacity import system_load
+from rota.decide import policy_name
+from rota.design import balanced_policy, design_policy
+from rota.errors import BadSpec, Problem, RotaError
+from rota.model import System
+from rota.model.spec import parse_system
+from rota.policy import MSR, Custom, Policy
+from rota.policy.files import policy_from_json, policy_to_json
+from rota.simulation import POLICY_NAMES, Result, simulate
+
+__all__ = ["Run", "failed", "measure", "policy_from_text", "policy_text", "repeat"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What defines a run. `policy` is what people call it; `definition` is the policy as JSON, or what to design.
+
+    `switching_rate` and `setup_rate` are those of the grid, None where it has none for this policy.
+    """
+
+    policy: str
+    definition: str
+    system: str
+    load: float
+    switching_rate: float | None
+    setup_rate: float | None
+    jobs: int
+    seed: int
+    rota: str = __version__
+
+    @property
+    def case(self) -> str:
+        """The same for all seeds: a hash of system, policy, number of jobs and version of Rota."""
+        defining = json.dumps([self.system, self.definition, self.jobs, self.rota])
+        return hashlib.sha256(defining.encode()).hexdigest()[:16]
+
+    @property
+    def key(self) -> str:
+        """Runs of the same key are the same run, whatever their policy is called."""
+        return f"{self.case}-{self.seed}"
+
+
+# ---------------------------------------------------------------------------------------------------------- policies as text
+
+
+def policy_text(policy: Policy) -> str:
+    """A policy as JSON."""
+    if isinstance(policy, MSR):
+        return policy_to_json(policy)
+    if isinstance(policy, Custom):
+        rule = "is a function of your own, which cannot be written down: simulate it with rota.compare or rota.simulate"
+        raise BadSpec([Problem("policies", rule, policy.name)])
+    return json.dumps({"policy": policy_name(policy), **asdict(policy)})
+
+
+def policy_from_text(text: str) -> Policy:
+    """The policy that `policy_text` wrote."""
+    fields = json.loads(text)
+    if "rota_policy" in fields:
+        return policy_from_json(text)
+    return type(POLICY_NAMES[fields.pop("policy")])(**fields)
+
+
+@lru_cache(maxsize=64)  # the seeds of a case follow each other: they share one design
+def _policy_of(definition: str, text: str) -> Policy:
+    fields = json.loads(definition)
+    if "design" not in fields:
+        return policy_from_text(definition)
+    system, model, alpha, gamma = _system_of(text), fields["design"], fields["switching_rate"], fields["setup_rate"]
+    if not fields["backfill"]:
+        return design_policy(system, model, switching_rate=alpha, setup_rate=gamma)
+    if alpha is None:
+        return design_policy(system, model, setup_rate=gamma).replace(backfill=True)
+    # With backfilling a rota may be stable at a switching rate at which it is not without: the simulation will tell.
+    return balanced_policy(system, system_load(system), model, setup_rate=gamma).replace(switching_rate=alpha, backfill=True)
+
+
+@lru_cache(maxsize=64)
+def _system_of(text: str) -> System:
+    return parse_system(text)
+
+
+# -------------------------------------------------------------------------------------------------------------- measurements
+
+
+def measure(run: Run) -> dict[str, Any]:
+    """Runs it: the row of the results. A policy that cannot run here gives a row as well, with the reason."""
+    if run.rota != __version__:  # results of two versions would pass as those of one
+        return failed(run, f"this worker has Rota {__version__}, the sweep was started with {run.rota}: install the same everywhere")
+    try:
+        system = _system_of(run.system)
+        policy = _policy_of(run.definition, run.system)
+        result = simulate(system, policy, jobs=run.jobs, seed=run.seed)
+    except RotaError as error:
+        return _row(run, outcome="impossible", error=str(error))
+    except Exception as error:  # one run of thousands, perhaps at night: told in its row, and tried again next time
+        return failed(run, f"{type(error).__name__}: {error}")
+    if result.interrupted:  # half a run is none
+        raise KeyboardInterrupt
+    return _row(run, **_measured(result))
+
+
+def failed(run: Run, error: str) -> dict[str, Any]:
+    """The row of a run that went wrong for a reason that is not its policy's: worth another try."""
+    return _row(run, outcome="failed", error=error)
+
+
+def _row(run: Run, **fields: Any) -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    defined = {"key": run.key, "case": run.case, **asdict(run), "finished_at": now}
+    del defined["definition"]
+    return defined | fields
+
+
+def _measured(result: Result) -> dict[str, Any]:
+    system, policy = result.system, result.policy
+    rates = {"switching_rate": policy.switching_rate, "setup_rate": policy.setup_rate} if isinstance(policy, MSR) else {}
+    scalars = (
+        *("stable", "growth", "mean_response_time", "interval", "mean_waiting_time", "mean_slowdown"),
+        *("preemption_rate", "switch_rate", "switching_fraction", "warmup", "simulated_time", "events", "time_s"),
+    )
+    arrays = ("mean_queue_length", "mean_queue_length_interval", "response_time", "response_time_interval", "utilization")
+    return {
+        "outcome": "done",
+        "policy_json": policy_text(policy),
+        "names": list(system.names),
+        "resources": list(system.resources),
+        **rates,
+        **{name: getattr(result, name) for name in scalars},
+        **{name: getattr(result, name).tolist() for name in arrays},
+        **{f"p{100 * p:g}": float(value) for p, value in result.response_time_quantiles.items()},
+    }
+
+
+def repeat(row: Mapping[str, Any]) -> Result:
+    """Runs a row of the results again, from what the row holds and nothing else."""
+    if row["policy_json"] is None:
+        raise BadSpec([Problem("row", f"was not measured, it is {row['outcome']}: {row['error']}")])
+    return simulate(parse_system(row["system"]), policy_from_text(row["policy_json"]), jobs=row["jobs"], seed=row["seed"])

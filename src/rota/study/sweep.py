@@ -1,0 +1,84 @@
+"""`sweep`: the runs of a grid, each done once, on this machine's cores or on a Dask cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rota.model import System
+from rota.policy import Policy
+from rota.study.execute import execute
+from rota.study.grid import grid
+from rota.study.results import Results, as_table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["SweepProgress", "sweep"]
+
+
+@dataclass(frozen=True)
+class SweepProgress:
+    """How far a sweep has come: runs done, the `found` ones of earlier sweeps among them; seconds taken, and left by estimate.
+
+    Told before the first run, when there is no estimate yet, and after each.
+    """
+
+    done: int
+    total: int
+    found: int
+    time_s: float
+    left_s: float | None
+
+
+def sweep(
+    system: System,
+    policies: Sequence[Policy | str | Path],
+    *,
+    loads: Iterable[float] | None = None,
+    switching_rates: Iterable[float] | None = None,
+    setup_rates: Iterable[float] | None = None,
+    jobs: float | Iterable[float] = 1_000_000,
+    seeds: int | Iterable[int] = 1,
+    output: str | Path | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: Callable[[SweepProgress], None] | None = None,
+) -> pl.DataFrame:
+    """Simulates every policy at every point of a grid: one row per run, in the order of the grid, with all that repeats it.
+
+    A policy is a name of `rota.simulation.POLICY_NAMES`, a policy or its file, or the name of an MSR ("pMSR", "nMSR", "sMSR", each with
+    "+backfill" if wanted), which is designed for the system at each load and, if given, with each switching rate and setup rate. Loads
+    are those of the system unless given. The same seed gives the same jobs to every policy. `seeds` is how many, or a list.
+
+    `output` is a parquet file. Runs that it holds are not repeated, and what is finished is safe from any interruption: the same call goes
+    on from there. Rows of other grids stay in the file. Runs go to `workers` processes, one per core unless given (0: none, all here), or
+    to the workers of a Dask `scheduler`; the results are the same.
+    """
+    runs = grid(system, policies, loads=loads, switching_rates=switching_rates, setup_rates=setup_rates, jobs=jobs, seeds=seeds)
+    total = len({run.key for run in runs})
+    with Results(output) as results:
+        missing = {run.key: run for run in runs if run.key not in results}
+        found, work, began = total - len(missing), sum(run.jobs for run in missing.values()), time.perf_counter()
+        fresh: dict[str, dict[str, Any]] = {}
+
+        def tell() -> None:
+            worked, elapsed = sum(row["jobs"] for row in fresh.values()), time.perf_counter() - began
+            left_s = elapsed * (work / worked - 1) if worked else None
+            if progress is not None:
+                progress(SweepProgress(found + len(fresh), total, found, elapsed, left_s))
+
+        tell()
+        with closing(execute(list(missing.values()), workers=workers, scheduler=scheduler)) as rows:  # ends the workers, whatever happens
+            for row in rows:
+                results.add(row)
+                fresh[row["key"]] = row
+                tell()
+        # A row may have been measured under another name: here the policy is called what it is called here.
+        table = as_table([{**(fresh.get(run.key) or results[run.key]), "policy": run.policy} for run in runs])
+        results.merge(table)
+    return table
