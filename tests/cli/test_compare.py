@@ -2,10 +2,13 @@
 
 import json
 
+import numpy as np
+import polars as pl
 import pytest
 
 import rota
 from rota.cli import main
+from rota.traces import Trace, save_trace
 from rotas import paper_rota
 from systems import EXAMPLES
 
@@ -46,3 +49,23 @@ def test_unknown_policy(names, capsys):
     """An unknown name ends with 2 and names the known ones."""
     assert main(["compare", PAPER, *names]) == 2
     assert "must be one of fcfs" in capsys.readouterr().err
+
+
+def test_policies_on_a_trace(tmp_path, capsys):
+    """--workload, --loops and --warmup-loops: every policy plays the same jobs of the trace, and the numbers are those of Python."""
+    rng = np.random.default_rng(0)
+    arrival = np.cumsum(rng.exponential(1.0, 3000))
+    jobs = pl.DataFrame({"arrival": arrival, "size": rng.exponential(2.5, 3000), "type": rng.integers(2, size=3000).astype(np.int32)})
+    trace = Trace(jobs.lazy(), ("small", "large"), ("cores",), [[1], [2]], [5])
+    save_trace(trace, tmp_path / "jobs.parquet")
+    trace.system().save(tmp_path / "server.toml")
+    arguments = ["compare", str(tmp_path / "server.toml"), "fcfs", "first-fit", "--workload", str(tmp_path / "jobs.parquet")]
+    assert main([*arguments, "--loops", "4", "--warmup-loops", "1", "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    found = rota.compare(trace.system(), ["fcfs", "first-fit"], workload=trace.looped(4), warmup=0.25)
+    assert fields["jobs"] == 12_000
+    assert [row["mean_response_time"] for row in fields["policies"]] == [result.mean_response_time for result in found.results]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.startswith("3,000 jobs each, the same for all, seed 0\n")
+    assert main([*arguments, "--loops", "2", "--warmup-loops", "2"]) == 2
+    assert "--warmup-loops: must be at least 0 and below --loops, 2 (got 2)" in capsys.readouterr().err

@@ -2,11 +2,13 @@
 
 import json
 
+import numpy as np
 import polars as pl
 import pytest
 
 import rota
 from rota.cli import main
+from rota.traces import Trace, save_trace
 from rotas import paper_rota
 from systems import EXAMPLES
 
@@ -113,3 +115,80 @@ def test_errors(arguments, code, message, capsys):
     printed = capsys.readouterr()
     assert message in printed.err
     assert printed.out == ""
+
+
+@pytest.fixture
+def replay(tmp_path, monkeypatch):
+    """A directory with a trace, `jobs.parquet`, and its system, `server.toml`."""
+    rng = np.random.default_rng(0)
+    jobs = pl.DataFrame(
+        {
+            "arrival": 50 + np.cumsum(rng.exponential(1.0, 2000)),
+            "size": rng.exponential(2.0, 2000),
+            "type": rng.integers(2, size=2000).astype(np.int32),
+        }
+    )
+    trace = Trace(jobs.lazy(), ("small", "large"), ("cores",), [[1], [2]], [5])
+    save_trace(trace, tmp_path / "jobs.parquet")
+    trace.system().save(tmp_path / "server.toml")
+    monkeypatch.chdir(tmp_path)
+    return trace
+
+
+def test_a_trace_is_played(replay, capsys):
+    """--workload plays all jobs of a trace; --jobs fewer of them."""
+    arguments = ["simulate", "server.toml", "first-fit", "--workload", "jobs.parquet"]
+    assert main([*arguments, "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    result = rota.simulate(replay.system(), "first-fit", workload=replay)
+    assert (fields["jobs"], fields["mean_response_time"]) == (2000, result.mean_response_time)
+    assert main([*arguments, "--jobs", "500"]) == 0
+    assert capsys.readouterr().out.startswith("first-fit: 500 jobs, ")
+
+
+def test_a_trace_is_played_in_loops(replay, capsys):
+    """--loops plays it so many times over, --warmup-loops leaves the first ones out: the same as in Python."""
+    arguments = ["simulate", "server.toml", "first-fit", "--workload", "jobs.parquet", "--loops", "4", "--warmup-loops", "1"]
+    assert main([*arguments, "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    result = rota.simulate(replay.system(), "first-fit", workload=replay.looped(4), warmup=0.25)
+    assert fields["jobs"] == 8000
+    assert fields["warmup"] == pytest.approx(0.25, abs=0.01)  # whole batches
+    assert fields["mean_response_time"] == result.mean_response_time
+    assert main(arguments) == 0
+    assert "warm-up 25% left out" in capsys.readouterr().out
+
+
+def test_a_log_that_was_not_imported_is_read_all_the_same(replay, tmp_path, capsys):
+    """--workload takes what `rota.read_trace` reads, if its types are those of the system."""
+    lines = [f"{time},1,{cores}" for time, cores in zip(range(400), [1, 2] * 200, strict=True)]
+    (tmp_path / "log.csv").write_text("arrival,size,cores\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    rota.read_trace("log.csv").system([5.0]).save("log.toml")
+    assert main(["simulate", "log.toml", "fcfs", "--workload", "log.csv", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["jobs"] == 400
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--loops", "2"], "--loops: goes with --workload only"),
+        (["--warmup-loops", "1"], "goes with --workload only"),
+        (["--workload", "jobs.parquet", "--loops", "0"], "must be at least"),
+        (["--workload", "jobs.parquet", "--warmup-loops", "1"], "--warmup-loops: must be at least 0 and below --loops, 1"),
+        (["--workload", "jobs.parquet", "--loops", "2", "--warmup-loops", "1", "--warmup", "0.1"], "does not go with --warmup"),
+        (["--workload", "jobs.parquet", "--replications", "3"], "--replications: does not go with"),
+        (["--workload", "none.parquet"], "none.parquet"),
+        (["--workload", "server.toml"], "server.toml"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_use_of_a_workload(replay, options, message, capsys):
+    """Options that do not go together, and files that are no traces, end with 2."""
+    assert main(["simulate", "server.toml", "fcfs", *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_trace_of_other_types(replay, capsys):
+    """A trace is played on a system of its own types only."""
+    assert main(["simulate", PAPER, "fcfs", "--workload", "jobs.parquet"]) == 2
+    assert "workload: is not of the system's types: the system's resources are cores, memory_gb" in capsys.readouterr().err

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
+import numpy as np
 from cyclopts import Parameter
 
 from rota.cli.output import finite, print_json, remark
@@ -51,7 +52,7 @@ def group(
     relative_grid
         Before that, round demands up by at most this part (0.001: powers of 1.001).
     capacity
-        The server, one number per resource, unless the trace knows it; jobs that do not fit are left out.
+        The server, one number per resource, unless the trace knows it; jobs that do not fit are left out. It is kept with the new trace.
     force
         Write over a file that exists.
     json
@@ -72,7 +73,8 @@ def group(
         rest=rest,
         capacity=capacity,
     )
-    save_trace(found.trace, output)
+    server = found.trace.capacity if capacity is None else np.array(capacity)  # what was grouped for is kept with the trace
+    save_trace(replace(found.trace, capacity=server), output)
     if json:
         account = {"types_before": found.types_before, "moved_share": found.moved_share, "lost": found.lost}
         out = [asdict(part) for part in found.left_out]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+import rota
 from rota.cli.output import finite, print_json, print_table, remark
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ def info(
     json
         Print one JSON object instead of tables.
     """
+    if types < 0 or not batch_gap >= 0:
+        wrong = ("--types", types) if types < 0 else ("--batch-gap", batch_gap)
+        raise rota.BadSpec([rota.Problem(wrong[0], "must be at least 0", wrong[1])])
     from rota.traces.files import open_trace
     from rota.traces.info import trace_info
 
@@ -59,7 +63,9 @@ def as_fields(found: TraceInfo, types: int) -> dict[str, Any]:
 
 def print_info(found: TraceInfo, types: int) -> None:
     """The tables of `rota trace info`."""
-    print(f"{found.jobs:,} jobs in {_duration(found.span)} ({found.span:,.6g} s), {found.types.height:,} types")
+    seconds = f"{found.span:,.0f} s" if found.span >= 1e6 else f"{found.span:,.6g} s"
+    kinds = "1 type" if found.types.height == 1 else f"{found.types.height:,} types"
+    print(f"{found.jobs:,} jobs in {_duration(found.span)} ({seconds}), {kinds}")
     rows = [
         (
             row["name"],

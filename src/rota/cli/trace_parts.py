@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 import rota
 from rota.cli.output import print_json, remark
 
+if TYPE_CHECKING:
+    from rota.traces import Trace
+
 Capacity = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
 
 
 def check_output(output: Path | None, force: bool, option: str = "--output") -> None:
-    """Nothing is written over unless asked."""
-    if output is not None and output.exists() and not force:
+    """Said before the work begins: nothing is written over unless asked, and there is a place to write to."""
+    if output is None:
+        return
+    if output.is_dir() or not output.absolute().parent.is_dir():
+        what = "is a directory: name a file in it" if output.is_dir() else "is in a directory that does not exist"
+        raise rota.BadSpec([rota.Problem(option, what, str(output))])
+    if output.exists() and not force:
         raise rota.BadSpec([rota.Problem(option, "exists already: choose another name, or write over it with --force", str(output))])
 
 
@@ -31,8 +39,11 @@ def cut(
     stretch: float | None = None,
     seed: int = 0,
     force: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Writes a part of a trace: a window of time, without very long jobs, a random sample, or with arrivals farther apart.
+
+    What is asked for is done in the order of the options below.
 
     Parameters
     ----------
@@ -43,7 +54,7 @@ def cut(
     begin
         Jobs that arrive from here on, in seconds.
     end
-        Jobs that arrive before this.
+        Jobs that arrive before this. The time from --begin to --end is then the time that the trace covers, for rates and loops.
     longest
         Jobs of at most this size.
     share
@@ -54,6 +65,8 @@ def cut(
         For --share.
     force
         Write over a file that exists.
+    json
+        Print one JSON object instead of words.
     """
     check_output(output, force)
     from rota.traces import open_trace, save_trace
@@ -61,17 +74,29 @@ def cut(
     trace = open_trace(file)
     before = len(trace)
     if begin is not None or end is not None:
-        beyond = trace.begin + trace.span
-        trace = trace.window(trace.begin if begin is None else begin, beyond if end is None else end)
+        trace = _window(trace, begin, end)
     if longest is not None:
         trace = trace.without_long(longest)
     if share is not None:
         trace = trace.thinned(share, seed)
     if stretch is not None:
         trace = trace.stretched(stretch)
-    print(f"{len(trace):,} of {before:,} jobs")
+    if json:
+        print_json({"output": str(output), "jobs": len(trace), "jobs_before": before, "span": trace.span})
+    else:
+        print(f"{len(trace):,} of {before:,} jobs, in {trace.span:,.0f} s")
     save_trace(trace, output)
     remark(f"written to {output}")
+
+
+def _window(trace: Trace, begin: float | None, end: float | None) -> Trace:
+    """The jobs from `begin` on and before `end`; what is not given is where the trace begins or ends."""
+    first, beyond = trace.begin, trace.begin + trace.span
+    low, high = first if begin is None else begin, beyond if end is None else end
+    if low >= beyond or high <= first:
+        option, value = ("--begin", begin) if low >= beyond else ("--end", end)
+        raise rota.BadSpec([rota.Problem(option, f"leaves no jobs: the trace covers {first:,.6g} s to {beyond:,.6g} s", value)])
+    return trace.window(low, high)
 
 
 def scale(
@@ -87,6 +112,7 @@ def scale(
     preemption: Literal["full", "none"] = "none",
     seed: int = 0,
     force: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Brings a trace to a system load, and writes the trace and the system that belong together.
 
@@ -112,14 +138,27 @@ def scale(
         For thinning.
     force
         Write over files that exist.
+    json
+        Print one JSON object instead of words.
     """
     check_output(output, force)
     check_output(system, force, "--system")
+    if output.absolute() == system.absolute():
+        raise rota.BadSpec([rota.Problem("--system", "is the name of the trace, too: there are two files to write", str(system))])
     from rota.traces import open_trace, save_trace
-    from rota.traces.to_system import scaled_to
+    from rota.traces.to_system import load_of, scaled_to
 
     trace, made = scaled_to(open_trace(file), load, capacity=capacity, by=by, seed=seed, sizes=sizes, preemption=preemption)
-    print(f"{len(trace):,} jobs in {trace.span:,.0f} s, {len(trace.names):,} types, load {load:g} by {by}")
+    own = load_of(trace.system())
+    if json:
+        account = {"jobs": len(trace), "span": trace.span, "types": len(trace.names), "load": load, "by": by}
+        print_json({"output": str(output), "system": str(system), **account, "trace_load": own, "capacity": made.capacity})
+    else:
+        print(f"{len(trace):,} jobs in {trace.span:,.0f} s, {len(trace.names):,} types, load {load:g} by {by}")
+        if by == "thinning":
+            print(f"The jobs that were kept by chance make a load of {own:.4g}.")
+        elif by == "capacity":
+            print(f"The server has {_server(made)}.")
     save_trace(trace, output)
     made.save(system)
     remark(f"written to {output} and {system}")
@@ -161,9 +200,15 @@ def system(
     made = open_trace(file).system(capacity, sizes=sizes, preemption=preemption)
     if json:
         names = ("capacity", "resources", "names", "demand", "arrival_rate", "service_rate", "preemption")
-        print_json({name: getattr(made, name) for name in names})
+        print_json({name: getattr(made, name) for name in names} | {"sizes": [law.model_dump() for law in made.sizes]})
     elif output is None:
         print(made.to_toml(), end="")
+    else:
+        print(f"{len(made.names):,} types, {made.arrival_rate.sum():.4g} jobs per s, on {_server(made)}")
     if output is not None:
         made.save(output)
         remark(f"written to {output}")
+
+
+def _server(system: rota.System) -> str:
+    return ", ".join(f"{name} {capacity:.6g}" for name, capacity in zip(system.resources, system.capacity, strict=True))
