@@ -469,29 +469,29 @@ class Rota:
         return fill(view, run, gave_way, self.place.held or None) if self.place.working else run
 
     def _patient(self, view: View) -> list[Job]:
-        """Without preemption: drain, start the schedule's own jobs as far as there is room, fill the rest only while working."""
-        if self.policy.empty_slots == "skip":
+        """Without preemption: the switch ends when what runs fits with the jobs that have a slot ahead; until then it drains slots."""
+        if not self.place.working and self._fits_ahead(view):
+            self.place = self._work(self.place.b)
+        elif self.policy.empty_slots == "skip":
             while (i := self._first_empty()) is not None:
                 self._drained_free(i)
         elif view.event == "completion" and view.kind in [i for _, i, _ in self.moves()]:  # noqa: SIM102
             if self.counts[view.kind] < self.place.slots[view.kind]:
                 self._drained(view.kind)
-        run = view.running
-        for job in view.waiting:
-            if counts(self.system, run)[job.kind] < self.place.slots[job.kind] and fit(self.system, [*run, job]):
-                run.append(job)
-        return fill(view, run) if self.place.working else self._fill_ahead(view, run)
+        run = self._started(view, view.running, self.place.slots)
+        return fill(view, run) if self.place.working else self._started(view, run, self.policy.candidates[self.place.b].tolist())
 
-    def _fill_ahead(self, view: View, run: list[Job]) -> list[Job]:
-        """While switching: jobs of types not drained that have a slot in the schedule ahead, or fit beside it and all that runs."""
+    def _fits_ahead(self, view: View) -> bool:
+        """Whether the running jobs fit together with those present that have a slot in the schedule ahead."""
+        running, waiting = counts(self.system, view.running), counts(self.system, view.waiting)
         goal = self.policy.candidates[self.place.b].tolist()
+        wanted = [max(n, min(n + more, slots)) for n, more, slots in zip(running, waiting, goal, strict=True)]
+        return fit(self.system, [], wanted)
+
+    def _started(self, view: View, run: list[Job], slots: Sequence[int]) -> list[Job]:
+        """The oldest waiting jobs start where they have a slot and fit."""
         for job in view.waiting:
-            if job in run or self.place.slots[job.kind] > goal[job.kind]:
-                continue
-            now = counts(self.system, run)
-            then = [n + (k == job.kind) for k, n in enumerate(now)]
-            beside = [max(n, m) for n, m in zip(then, goal, strict=True)]
-            if fit(self.system, [], then) and (now[job.kind] < goal[job.kind] or fit(self.system, [], beside)):
+            if job not in run and counts(self.system, run)[job.kind] < slots[job.kind] and fit(self.system, [*run, job]):
                 run = [*run, job]
         return run
 

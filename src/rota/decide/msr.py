@@ -22,7 +22,6 @@ from rota.decide.state import (
     State,
     exponential,
     first_fit,
-    fits_one,
     oldest_next,
     take_next,
     uniform,
@@ -177,10 +176,10 @@ def msr(state: State, target: Int) -> float:
 def msr_backfill(state: State, target: Int) -> float:
     """MSR with backfilling: room that the schedule leaves is filled First-Fit from the queue.
 
-    With preemption, backfilled jobs give way, the youngest first, as soon as the schedule needs their room. Without, they run to their
-    end: the schedule's own jobs start when there is room, and a slot counts as drained when its type has no more jobs running than the
-    next state allows. While the process switches, only jobs are backfilled that do not hold it up: those that have a slot in the schedule
-    it goes to, or fit beside it, and are not of a type that is drained. With preemption nothing is backfilled then.
+    With preemption, backfilled jobs give way, the youngest first, as soon as the schedule needs their room, and nothing is backfilled
+    during setups. Without, they run to their end, and the schedule's own jobs start when there is room. A switch then ends when all
+    running jobs fit together with the jobs present that have a slot in the schedule ahead; until then only these start, and slots are
+    drained as without backfilling.
     """
     K, R = state.demand.shape
     data = state.data
@@ -190,7 +189,11 @@ def msr_backfill(state: State, target: Int) -> float:
     if kind == TIMER or (kind == COMPLETION and data.preemptive):
         _move(state, target)
     if not data.preemptive:
-        _drain(state, target)
+        if _fits_beside_goal(state, target):
+            state.counters[0] = data.goal[state.counters[0]]
+            state.mode[0] = 0
+        else:
+            _drain(state, target)
 
     s = state.counters[0]
     extra = state.chosen
@@ -229,30 +232,36 @@ def msr_backfill(state: State, target: Int) -> float:
 
 
 @kernel
-def _fill_while_switching(state: State, target: Int) -> None:
-    """Backfills, oldest first, what the schedule ahead has slots for, or what fits beside it and the jobs that run."""
+def _fits_beside_goal(state: State, target: Int) -> bool:
+    """Whether the jobs that run fit together with those present that have a slot in the schedule that the process goes to."""
     K, R = state.demand.shape
     data, s = state.data, state.counters[0]
-    ahead, beside = data.goal[s], state.chosen  # `beside`: what is free when the schedule ahead is full and all running jobs go on
+    ahead = data.goal[s]
+    if ahead == s:
+        return False
     for r in range(R):
-        beside[r] = state.capacity[r]
-    for k in range(K):
-        state.next_up[k] = _after(state, k, target[k]) if data.schedules[s, k] <= data.schedules[ahead, k] else -1
-        for r in range(R):
-            beside[r] -= max(target[k], data.schedules[ahead, k]) * state.demand[k, r]
-    while True:
-        best = -1
+        used = 0
         for k in range(K):
-            job = state.next_up[k]
-            if job >= 0 and (best < 0 or state.sequence[job] < state.sequence[state.next_up[best]]):  # noqa: SIM102
-                if fits_one(state.demand, state.room, k) and (target[k] < data.schedules[ahead, k] or fits_one(state.demand, beside, k)):
-                    best = k
-        if best < 0:
+            used += max(target[k], min(state.system[k], data.schedules[ahead, k])) * state.demand[k, r]
+        if used > state.capacity[r]:
+            return False
+    return True
+
+
+@kernel
+def _fill_while_switching(state: State, target: Int) -> None:
+    """Starts jobs, oldest first, that have a slot in the schedule ahead; their type is not drained, so they do not hold up the switch."""
+    data, s = state.data, state.counters[0]
+    ahead = data.goal[s]
+    for k in range(target.shape[0]):
+        state.next_up[k] = _after(state, k, target[k]) if target[k] < data.schedules[ahead, k] else -1
+    while True:
+        k = oldest_next(state, True)
+        if k < 0:
             return
-        if target[best] >= data.schedules[ahead, best]:
-            for r in range(R):
-                beside[r] -= state.demand[best, r]
-        take_next(state, target, best)
+        take_next(state, target, k)
+        if target[k] >= data.schedules[ahead, k]:
+            state.next_up[k] = -1
 
 
 @kernel
