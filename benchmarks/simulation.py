@@ -143,7 +143,7 @@ def against_highs() -> None:
     data = brain_of(system, rota.MaxWeight()).data
 
     def by_rota(queue: np.ndarray) -> None:
-        search_best(units.demand, units.capacity, queue + data.tie, queue, data.prices, 0.0, 1 << 62, data.space)
+        search_best(units.demand, units.capacity, queue + data.tie, queue, data.prices, 0.0, 1 << 62, 0.9, data.space)
 
     def by_highs(queue: np.ndarray) -> None:
         Knapsack(units.demand, units.capacity, queue).solve(queue.astype(np.float64), 0.0, None)

@@ -20,6 +20,8 @@ from rota.kernel import kernel
 
 __all__ = ["Workspace", "best_schedule", "greedy_schedules", "make_maximal", "search_best", "workspace"]
 
+_PATIENCE = 1000  # nodes after which better prices are worth their time
+
 
 @nb.njit(cache=True)
 def _most(demand: Int, residual: Int, i: int) -> int:
@@ -99,6 +101,7 @@ def _exchange(demand: Int, residual: Int, value: Array, schedule: Int) -> None:
 class Workspace(NamedTuple):
     """The arrays of a branch and bound, so that the search itself allocates nothing."""
 
+    price: Array  # (R,)
     order: Int  # (K,)
     ratio: Array  # (K,)
     cost: Array  # (K,)
@@ -112,6 +115,7 @@ class Workspace(NamedTuple):
 def workspace(K: int, R: int) -> Workspace:
     """Room for a search over K types and R resources."""
     return Workspace(
+        price=np.zeros(R),
         order=np.zeros(K, dtype=np.int64),
         ratio=np.zeros(K),
         cost=np.zeros(K),
@@ -132,7 +136,7 @@ def best_schedule(
     the schedule is then good but not proved best. Every price must be positive.
     """
     space = workspace(*demand.shape)
-    found, finished = search_best(demand, capacity, value, most, price[None, :], floor, node_limit, space)
+    found, finished = search_best(demand, capacity, value, most, price[None, :], floor, node_limit, 0.0, space)
     return float(found), space.best, bool(finished)
 
 
@@ -151,41 +155,141 @@ def _fractional(space: Workspace, value: Array, most: Int, level: int, n: int, p
 
 
 @kernel
+def _ranked(demand: Int, capacity: Int, value: Array, most: Int, space: Workspace, best_known: float) -> tuple[float, int]:
+    """Puts the types that matter in order of value per price (`space.price`), best first; returns the bound at the root, and how many.
+
+    `best_known` is a bound that was reached with other prices: if the new one is not below, the order does not matter.
+    """
+    K, R = demand.shape
+    order, ratio, cost, price = space.order, space.ratio, space.cost, space.price
+    n = 0
+    for i in range(K):  # insertion sort: K is small
+        if value[i] <= 0.0 or most[i] <= 0:
+            continue
+        cost[i] = 0.0
+        for r in range(R):
+            cost[i] += price[r] * demand[i, r]
+        ratio[i] = value[i] / cost[i]
+        place = n
+        while place > 0 and ratio[order[place - 1]] < ratio[i]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = i
+        n += 1
+    priced = 0.0
+    for r in range(R):
+        priced += price[r] * capacity[r]
+    return min(_fractional(space, value, most, 0, n, priced), best_known), n
+
+
+@kernel
 def search_best(
-    demand: Int, capacity: Int, value: Array, most: Int, prices: Array, floor: float, node_limit: int, space: Workspace
+    demand: Int, capacity: Int, value: Array, most: Int, prices: Array, floor: float, node_limit: int, grain: float, space: Workspace
 ) -> tuple[float, bool]:
     """`best_schedule` without allocation, and with a choice of price vectors (m, R): the schedule is left in `space.best`.
 
-    Returns its value and whether the search was finished.
+    Returns its value and whether the search was finished. The search begins with those of the prices that give the tightest bound at the
+    root. If it takes long, the prices themselves are improved, corners of the relaxation are rounded, and it begins anew with what was
+    found. From then on schedules that are better by less than `grain` are not looked for: where values are whole numbers but for a small
+    part that breaks ties, a grain just below 1 leaves the answer exact, with ties broken by the search.
     """
     K, R = demand.shape
-    order, ratio, cost, single = space.order, space.ratio, space.cost, space.single
-    residual, gained, count, best = space.residual, space.gained, space.taken, space.best
     chosen, tightest = 0, np.inf
-    for k in range(prices.shape[0] + 1):  # the prices with the tightest bound at the root, then once more for them
-        p = prices[k] if k < prices.shape[0] else prices[chosen]
-        n = 0
-        for i in range(K):  # types that matter, by value per price, best first (insertion sort: K is small)
-            best[i] = 0
-            if value[i] <= 0.0 or most[i] <= 0:
-                continue
-            cost[i] = 0.0
-            for r in range(R):
-                cost[i] += p[r] * demand[i, r]
-            ratio[i] = value[i] / cost[i]
-            place = n
-            while place > 0 and ratio[order[place - 1]] < ratio[i]:
-                order[place] = order[place - 1]
-                place -= 1
-            order[place] = i
-            n += 1
-        priced = 0.0
+    for k in range(prices.shape[0]):
         for r in range(R):
-            priced += p[r] * capacity[r]
-        bound = _fractional(space, value, most, 0, n, priced)
-        if k < prices.shape[0] and bound < tightest:
+            space.price[r] = prices[k, r]
+        bound, _ = _ranked(demand, capacity, value, most, space, np.inf)
+        if bound < tightest:
             chosen, tightest = k, bound
-    price = prices[chosen]
+    for r in range(R):
+        space.price[r] = prices[chosen, r]
+    for i in range(K):
+        space.best[i] = 0
+    found, finished = _branch(demand, capacity, value, most, floor, 0.0, min(node_limit, _PATIENCE), space)
+    if not finished and node_limit > _PATIENCE:
+        _improve_price(demand, capacity, value, most, tightest, space)
+        found = _round_corners(demand, capacity, value, most, found, space)
+        found, finished = _branch(demand, capacity, value, most, found, grain, node_limit - _PATIENCE, space)
+    return found, finished
+
+
+@kernel
+def _improve_price(demand: Int, capacity: Int, value: Array, most: Int, tightest: float, space: Workspace) -> None:
+    """Lowers the bound at the root by changing one price after the other, in smaller and smaller steps (only their ratios matter)."""
+    price = space.price
+    step = 1.0
+    while step > 1e-3:
+        improved = False
+        for r in range(price.shape[0]):
+            for way in range(2):
+                before = price[r]
+                price[r] = before * (1.0 + step) if way == 0 else before / (1.0 + step)
+                bound, _ = _ranked(demand, capacity, value, most, space, tightest)
+                if bound < tightest:
+                    tightest = bound
+                    improved = True
+                else:
+                    price[r] = before
+        if not improved:
+            step *= 0.5
+
+
+@kernel
+def _round_corners(demand: Int, capacity: Int, value: Array, most: Int, best_value: float, space: Workspace) -> float:
+    """Good schedules near the corners of the relaxation: two types that use up the two dearest resources, rounded, the rest filled in.
+
+    Returns the best value known then; a schedule that has it is in `space.best`.
+    """
+    K, R = demand.shape
+    if R < 2:
+        return best_value
+    first, second = -1, -1
+    for r in range(R):
+        worth = space.price[r] * capacity[r]
+        if first < 0 or worth > space.price[first] * capacity[first]:
+            first, second = r, first
+        elif second < 0 or worth > space.price[second] * capacity[second]:
+            second = r
+    _, n = _ranked(demand, capacity, value, most, space, np.inf)
+    count, residual = space.taken, space.residual
+    for a in range(K):
+        for b in range(K):
+            across = demand[a, first] * demand[b, second] - demand[a, second] * demand[b, first]
+            if a == b or across == 0 or min(most[a], most[b]) <= 0 or min(value[a], value[b]) <= 0.0:
+                continue
+            corner = (capacity[first] * demand[b, second] - capacity[second] * demand[b, first]) // across
+            for start in range(corner - 2, corner + 4):
+                for r in range(R):
+                    residual[0, r] = capacity[r]
+                for k in range(K):
+                    count[k] = 0
+                gain = 0.0
+                for turn in range(n + 2):
+                    k = a if turn == 0 else (b if turn == 1 else space.order[turn - 2])
+                    left = most[k] - count[k] if turn > 0 else max(min(start, most[k]), 0)
+                    for r in range(R):
+                        if demand[k, r] > 0:
+                            left = min(left, residual[0, r] // demand[k, r])
+                    count[k] += left
+                    gain += left * value[k]
+                    for r in range(R):
+                        residual[0, r] -= left * demand[k, r]
+                if gain > best_value:
+                    best_value = gain
+                    for k in range(K):
+                        space.best[k] = count[k]
+    return best_value
+
+
+@kernel
+def _branch(
+    demand: Int, capacity: Int, value: Array, most: Int, floor: float, grain: float, node_limit: int, space: Workspace
+) -> tuple[float, bool]:
+    """The branch and bound with the prices in `space.price`: (value, finished); `space.best` changes where something better is found."""
+    K, R = demand.shape
+    order, single, price = space.order, space.single, space.price
+    residual, gained, count, best = space.residual, space.gained, space.taken, space.best
+    _, n = _ranked(demand, capacity, value, most, space, np.inf)
 
     # single[l, r]: best value per unit of resource r among types l, l+1, … (inf where a type needs none of it)
     for r in range(R):
@@ -240,10 +344,10 @@ def search_best(
         for r in range(R):
             if single[level + 1, r] < np.inf:
                 bound = min(bound, single[level + 1, r] * residual[level + 1, r])
-        if gained[level + 1] + bound > best_value * (1.0 + 1e-13):
+        if gained[level + 1] + bound > best_value * (1.0 + 1e-13) + grain:
             level += 1
             fresh = True
-        elif gained[level + 1] + surrogate <= best_value * (1.0 + 1e-13):
+        elif gained[level + 1] + surrogate <= best_value * (1.0 + 1e-13) + grain:
             level -= 1  # the surrogate bound only falls with the count: fewer jobs of this type cannot help either
             fresh = False
         else:

@@ -240,3 +240,5 @@ def print_result(result: rota.Result) -> None:
     print(f"Preemptions per unit of time: {result.preemption_rate:.4g}.")
     if result.switch_rate > 0:
         print(f"Switches per unit of time: {result.switch_rate:.4g}; {result.switching_fraction:.1%} of the time switching.")
+    if result.unproved_decisions:
+        print(f"Decisions not proved best: {result.unproved_decisions:,} of {result.events:,}.")

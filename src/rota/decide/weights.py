@@ -13,7 +13,8 @@ from rota.kernel import kernel
 
 __all__ = ["MaxWeightData", "TimersData", "max_weight", "randomized_timers", "tie_breaker"]
 
-_NODES = 1 << 62
+_NODES = 50_000  # of the branch and bound; beyond, the best schedule found so far is taken, and counted as not proved
+_GRAIN = 0.9  # queue lengths are whole numbers
 
 
 class MaxWeightData(NamedTuple):
@@ -40,7 +41,11 @@ def tie_breaker(K: int) -> Array:
 
 @kernel
 def max_weight(state: State, target: Int) -> float:
-    """MaxWeight: the schedule u ≤ Q of largest Σ u_i Q_i; without preemption, the best addition to what runs."""
+    """MaxWeight: the schedule u ≤ Q of largest Σ u_i Q_i; without preemption, the best addition to what runs.
+
+    `counters[0]`: decisions that were not proved best. MaxWeight drives the types to equal value per unit of resource, which is where such
+    proofs are hardest.
+    """
     K = target.shape[0]
     data = state.data
     for i in range(K):
@@ -50,7 +55,8 @@ def max_weight(state: State, target: Int) -> float:
             target[state.event[1]] -= 1
         for i in range(K):
             data.waiting[i] = state.system[i] - state.running[i]
-        search_best(state.demand, state.free, data.weight, data.waiting, data.prices, 0.0, _NODES, data.space)
+        _, proved = search_best(state.demand, state.free, data.weight, data.waiting, data.prices, 0.0, _NODES, _GRAIN, data.space)
+        state.counters[0] += int(not proved)
         for i in range(K):
             target[i] += data.space.best[i]
     elif data.schedules.shape[0] > 0:
@@ -64,9 +70,15 @@ def max_weight(state: State, target: Int) -> float:
         for i in range(K):
             target[i] = min(data.schedules[chosen, i], state.system[i])
     else:
-        search_best(state.demand, state.capacity, data.weight, state.system, data.prices, 0.0, _NODES, data.space)
+        known = 0.0  # what was best before, without the jobs that left, is mostly good, and the search need only look for better
         for i in range(K):
-            target[i] = data.space.best[i]
+            target[i] = min(target[i], state.system[i])
+            known += target[i] * data.weight[i]
+        found, proved = search_best(state.demand, state.capacity, data.weight, state.system, data.prices, known, _NODES, _GRAIN, data.space)
+        state.counters[0] += int(not proved)
+        if found > known:
+            for i in range(K):
+                target[i] = data.space.best[i]
     return np.inf
 
 

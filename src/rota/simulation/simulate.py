@@ -14,7 +14,7 @@ from rota.decide import brain_of, policy_name
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import System
 from rota.model.workload import Chunk, Workload
-from rota.policy import MSR, Custom, Policy
+from rota.policy import MSR, Custom, MaxWeight, Policy
 from rota.process import build_process
 from rota.simulation.named import as_policy
 from rota.simulation.run import Run
@@ -85,6 +85,7 @@ class Result:
     preemption_rate: float
     switch_rate: float
     switching_fraction: float
+    unproved_decisions: int  # of MaxWeight: taken without a proof that no schedule weighs more
     simulated_time: float
     events: int
     time_s: float
@@ -304,6 +305,7 @@ class _Measuring:
             preemption_rate=float(self.run.tally.preemptions.sum() / max(self.run.now, 1e-300)),
             switch_rate=float(self.run.state.mode[1] / max(self.run.now, 1e-300)),
             switching_fraction=float(self.run.tally.times[2] / max(self.run.now, 1e-300)),
+            unproved_decisions=int(self.run.state.counters[0]) if isinstance(self.policy, MaxWeight) else 0,
             simulated_time=self.run.now,
             events=self.run.events,
             time_s=elapsed,
