@@ -16,10 +16,9 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: $(READY) ## the main job on a bundled example: its load, its best rota, and a rota tuned on waiting times
-	@$(BIN)/rota capacity examples/paper.toml
-	@printf '\n--- rota design --objective response-time\n\n'
-	@$(BIN)/rota design examples/paper.toml --objective response-time
+demo: $(READY) ## the main job on a bundled example: what to run, how long people wait, and a page to look at
+	@$(BIN)/rota plan examples/paper.toml --output demo/ --force
+	@printf '\nThe page: file://%s/demo/plan.html\nThe policy: demo/plan.json\n' '$(CURDIR)'
 
 test: $(READY) ## the whole test suite
 	$(BIN)/python -m pytest -n auto
@@ -50,4 +49,4 @@ lock: $(READY) ## pin the newest versions that fit pyproject.toml
 	  --custom-compile-command 'make lock' pyproject.toml --output-file constraints.txt
 
 clean: ## remove .venv and everything that was made
-	rm -rf .venv docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -64,6 +64,8 @@ _HOME = {
     "compare_pair": "rota.simulation",
     "replicate": "rota.simulation",
     "simulate": "rota.simulation",
+    "Plan": "rota.study",
+    "plan": "rota.study",
     "Trace": "rota.traces",
     "read_trace": "rota.traces",
 }
@@ -137,5 +139,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers
     from rota.simulation import compare_pair as compare_pair
     from rota.simulation import replicate as replicate
     from rota.simulation import simulate as simulate
+    from rota.study.plan import Plan as Plan
+    from rota.study.plan import plan as plan
     from rota.traces import Trace as Trace
     from rota.traces import read_trace as read_trace

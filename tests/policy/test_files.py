@@ -88,7 +88,7 @@ CANDIDATE = {"weight": 0.5, "jobs": {"c": 1}}
     [
         ("rota_policy", 2, "rota_policy", "reads version 1"),
         ("rota_policy", "1", "rota_policy", "reads version 1"),
-        ("policy", "fcfs", "policy", "must be 'msr'"),
+        ("policy", "lottery", "policy", "must be one of msr, fcfs"),
         ("types", [], "types", "at least 1"),
         ("types", "abc", "types", "must be a list"),
         ("types", ["a", "b", 3], "types.2", "must be a string"),

@@ -20,6 +20,7 @@ __all__ = ["Knapsack", "Master"]
 
 
 _INF = highspy.kHighsInf
+_LARGE = 1e6
 
 
 def _quiet() -> highspy.Highs:
@@ -92,7 +93,8 @@ class Knapsack:
                 solver.addVar(0.0, float(most[i]) if solver is self._integer else _INF)
             for r in range(R):
                 rows = np.flatnonzero(demand[:, r]).astype(np.int32)
-                solver.addRow(-_INF, float(capacity[r]), len(rows), rows, demand[rows, r].astype(np.float64))
+                scale = self._scale(solver, r)
+                solver.addRow(-_INF, float(capacity[r]) / scale, len(rows), rows, demand[rows, r] / scale)
             solver.changeObjectiveSense(highspy.ObjSense.kMaximize)
         self._relaxed.setOptionValue("presolve", "off")
         for i in range(K):
@@ -101,6 +103,12 @@ class Knapsack:
         self._integer.setOptionValue("mip_abs_gap", 0.0)
         self._integer.setOptionValue("mip_feasibility_tolerance", self._TOLERANCE)
 
+    def _scale(self, solver: highspy.Highs, r: int) -> float:
+        """What a row is divided by: units can be as small as 2⁻⁵² of the capacity, and HiGHS wants numbers near 1."""
+        if solver is self._relaxed:
+            return float(self._capacity[r])
+        return max(float(self._capacity[r]) / _LARGE, 1.0)  # small whole numbers stay whole
+
     def relax(self, y: Array) -> tuple[float, Array]:
         """An upper bound on max y·u and the resource prices p that prove it: y ≤ D p, bound = p·P.
 
@@ -108,7 +116,7 @@ class Knapsack:
         """
         self._relaxed.changeColsCost(len(y), self._index, np.asarray(y, dtype=np.float64))
         _run(self._relaxed, "relaxed knapsack")
-        price = np.maximum(np.array(self._relaxed.getSolution().row_dual), 0.0)
+        price = np.maximum(np.array(self._relaxed.getSolution().row_dual), 0.0) / self._capacity
         cost = self._demand @ price
         if (cost[y > 0] <= 0).any():  # only by rounding: give every resource a little
             price = price + 1e-9 * max(float(y.max()), 1e-300) / self._capacity

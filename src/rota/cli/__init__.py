@@ -13,17 +13,18 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 import rota
-from rota.cli import analyze, capacity, compare, design, schedules, schema, simulate, sweep, trace
+from rota.cli import analyze, capacity, compare, design, plan, reproduce, schedules, schema, simulate, sweep, trace
 from rota.errors import RotaError
 
 app = App(
     name="rota",
     help="Which jobs should my server run together, and how long will people wait?",
     version=rota.__version__,
-    help_epilogue="Start with: rota capacity FILE. The file is described by: rota schema.",
+    help_epilogue="Start with: rota plan FILE. The file is described by: rota schema.",
     suppress_keyboard_interrupt=False,
     result_action="return_value",
 )
+app.command(plan.plan)
 app.command(capacity.capacity)
 app.command(schedules.schedules)
 app.command(design.design)
@@ -31,6 +32,7 @@ app.command(analyze.analyze)
 app.command(simulate.simulate)
 app.command(compare.compare)
 app.command(sweep.sweep)
+app.command(reproduce.reproduce)
 app.command(trace.trace)
 app.command(schema.schema)
 app.register_install_completion_command(help="Installs tab completion for your shell.")

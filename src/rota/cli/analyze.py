@@ -37,7 +37,10 @@ def analyze(
         Print one JSON object instead of tables.
     """
     system = rota.read_system(file)
-    answer = rota.analyze(system, rota.read_policy(policy), sizes="exponential" if exponential else "as given")
+    chosen = rota.read_policy(policy)
+    if not isinstance(chosen, rota.MSR):
+        raise rota.Infeasible(f"{policy} has no rota, so it has no exact analysis: see `rota simulate`")
+    answer = rota.analyze(system, chosen, sizes="exponential" if exponential else "as given")
     if exact and answer.stable and len(answer.process) > 400:
         remark(f"the process has {len(answer.process)} states: exact values will take a while (--no-exact leaves them out)")
     if json:

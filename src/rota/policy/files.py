@@ -2,11 +2,13 @@
 
 { "rota_policy": 1, "policy": "msr", "preemption": "none", "switching_rate": 0.06,
   "candidates": [ { "weight": 0.5, "jobs": { "type3": 2 } }, { "weight": 0.5, "jobs": { "type1": 1, "type2": 4 } } ], … }
+{ "rota_policy": 1, "policy": "first-fit" }
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -16,10 +18,21 @@ from rota.errors import BadSpec, Problem, problems_of
 from rota.model import Preemption
 from rota.model.sizes import Finite, Positive
 from rota.policy.msr import MSR, EmptySlots, Opening, Route
+from rota.policy.others import EASY, FCFS, FirstFit, MaxWeight, RandomizedTimers, ServerFilling
 
 __all__ = ["POLICY_VERSION", "policy_from_json", "policy_to_json", "read_policy", "save_policy"]
 
 POLICY_VERSION = 1
+
+WithoutRota = FCFS | FirstFit | EASY | ServerFilling | MaxWeight | RandomizedTimers
+_KINDS: dict[str, type[WithoutRota]] = {
+    "fcfs": FCFS,
+    "first-fit": FirstFit,
+    "easy": EASY,
+    "server-filling": ServerFilling,
+    "max-weight": MaxWeight,
+    "randomized-timers": RandomizedTimers,
+}
 
 
 class _Strict(BaseModel):
@@ -54,11 +67,16 @@ class _MSRFile(_Strict):
     generator: list[list[Finite]] | None = None
 
 
-def policy_to_json(policy: MSR) -> str:
+def policy_to_json(policy: MSR | WithoutRota) -> str:
     """The file's text. Types are called by their names, or type1, type2, … where the policy has none."""
+    if not isinstance(policy, MSR):
+        kind = next((name for name, known in _KINDS.items() if type(policy) is known), None)
+        if kind is None:
+            raise BadSpec([Problem("policy", "is a function of your own, which cannot be written down", type(policy).__name__)])
+        return json.dumps({"rota_policy": POLICY_VERSION, "policy": kind, **asdict(policy)}, indent=2) + "\n"
     names = policy.names or tuple(f"type{i + 1}" for i in range(policy.candidates.shape[1]))
     route = policy.route if isinstance(policy.route, str) else [[names[i] for i in order] for order in policy.route]
-    fields: dict[str, Any] = {
+    content: dict[str, Any] = {
         "rota_policy": POLICY_VERSION,
         "policy": "msr",
         "types": list(names),
@@ -75,14 +93,14 @@ def policy_to_json(policy: MSR) -> str:
         ],
     }
     if policy.setup_rate is None:
-        del fields["setup_rate"]
+        del content["setup_rate"]
     if policy.generator is not None:
-        fields["generator"] = policy.generator.tolist()
-    text = json.dumps(fields, indent=2, ensure_ascii=False)
+        content["generator"] = policy.generator.tolist()
+    text = json.dumps(content, indent=2, ensure_ascii=False)
     return text + "\n"
 
 
-def policy_from_json(text: str, source: str | None = None) -> MSR:
+def policy_from_json(text: str, source: str | None = None) -> MSR | WithoutRota:
     """Reads a policy; raises `BadSpec` with every problem of the text."""
     try:
         raw = json.loads(text)
@@ -93,6 +111,10 @@ def policy_from_json(text: str, source: str | None = None) -> MSR:
     if raw["rota_policy"] != POLICY_VERSION:
         rule = f"this release reads version {POLICY_VERSION} of the format"
         raise BadSpec([Problem("rota_policy", rule, raw["rota_policy"])], source)
+    if raw.get("policy") in _KINDS:
+        return _without_rota(raw, source)
+    if isinstance(raw.get("policy"), str) and raw["policy"] != "msr":
+        raise BadSpec([Problem("policy", f"must be one of msr, {', '.join(_KINDS)}", raw["policy"])], source)
     try:
         spec = _MSRFile.model_validate(raw)
     except ValidationError as error:
@@ -131,12 +153,32 @@ def policy_from_json(text: str, source: str | None = None) -> MSR:
         raise BadSpec(error.problems, source) from None
 
 
-def save_policy(policy: MSR, path: str | Path) -> None:
+def _without_rota(raw: dict[str, Any], source: str | None) -> WithoutRota:
+    """A policy that has a name and perhaps a few parameters."""
+    given = {name: value for name, value in raw.items() if name not in ("rota_policy", "policy")}
+    kind = _KINDS[raw["policy"]]
+    known = [field.name for field in fields(kind)]
+    problems = [Problem(name, "is not a known key") for name in given if name not in known]
+    numbers = given if kind is RandomizedTimers else {}
+    problems += [
+        Problem(name, "must be a number", value)
+        for name, value in numbers.items()
+        if name in known and (isinstance(value, bool) or not isinstance(value, int | float))
+    ]
+    if problems:
+        raise BadSpec(problems, source)
+    try:
+        return kind(**given)
+    except BadSpec as error:
+        raise BadSpec(error.problems, source) from None
+
+
+def save_policy(policy: MSR | WithoutRota, path: str | Path) -> None:
     """Writes a policy to a file."""
     Path(path).write_text(policy_to_json(policy), encoding="utf-8")
 
 
-def read_policy(path: str | Path) -> MSR:
+def read_policy(path: str | Path) -> MSR | WithoutRota:
     """Reads a policy from its file."""
     try:
         text = Path(path).read_text(encoding="utf-8")

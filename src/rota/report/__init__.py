@@ -9,6 +9,7 @@ from rota.report.distributions import (
     simulated_queue_lengths,
 )
 from rota.report.packing import schedule_table, schedules
+from rota.report.page import plan_html
 from rota.report.region import capacity_region, region_corners, region_points
 from rota.report.save import chart_html, chart_script, library_script, save_chart
 from rota.report.states import process_graph
@@ -28,6 +29,7 @@ __all__ = [
     "gantt_table",
     "library_script",
     "load_table",
+    "plan_html",
     "policy_colour",
     "process_graph",
     "queue_against_setup_rate",

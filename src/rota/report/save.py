@@ -11,13 +11,13 @@ from typing import Any
 
 from rota.errors import BadSpec, Problem
 
-__all__ = ["FORMATS", "chart_html", "chart_script", "library_script", "save_chart"]
+__all__ = ["FORMATS", "PAGE_POLICY", "chart_html", "chart_script", "library_script", "save_chart"]
 
 FORMATS = ("html", "svg", "png", "pdf", "json")
 _PPI = 144
 _GLOBAL = "window.vegaEmbed = vegaEmbed; window.vega = vega; window.vegaLite = vegaLite;"
 # What the browser may do with the page: run what stands in it (Vega compiles expressions), and load nothing from anywhere.
-_POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
+PAGE_POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
 
 
 def save_chart(chart: Any, path: str | Path, *, title: str | None = None) -> Path:
@@ -56,7 +56,7 @@ def chart_html(charts: Sequence[Any], title: str) -> str:
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{PAGE_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="data:,">
 <title>{escape(title)}</title>

@@ -2,8 +2,22 @@
 
 from rota.study.grid import MSR_NAMES, grid, numbers
 from rota.study.over_seeds import over_seeds
+from rota.study.plan import Plan, PlanProgress, plan
 from rota.study.results import read_results
 from rota.study.runs import Run, repeat
 from rota.study.sweep import SweepProgress, sweep
 
-__all__ = ["MSR_NAMES", "Run", "SweepProgress", "grid", "numbers", "over_seeds", "read_results", "repeat", "sweep"]
+__all__ = [
+    "MSR_NAMES",
+    "Plan",
+    "PlanProgress",
+    "Run",
+    "SweepProgress",
+    "grid",
+    "numbers",
+    "over_seeds",
+    "plan",
+    "read_results",
+    "repeat",
+    "sweep",
+]

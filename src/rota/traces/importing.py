@@ -124,8 +124,8 @@ def on_grid(amount: pl.Expr, grid: float) -> pl.Expr:
     """Rounded up to a multiple of the grid; what is a multiple already, up to 1e-9 of itself, stays: 0.002 is 0.002 on a grid of 0.001."""
     steps = (amount / grid * (1 - 1e-9)).ceil()
     per_unit = round(1 / grid)
-    # 57 / 1000 is the number 0.057; 57 × 0.001 may be its neighbour.
-    return steps / per_unit if per_unit and abs(per_unit * grid - 1) < 1e-12 else steps * grid
+    # 57 / 1000 is the number 0.057; 57 × 0.001, which is how Polars divides by a constant, may be its neighbour.
+    return steps / (0 * steps + per_unit) if per_unit and abs(per_unit * grid - 1) < 1e-12 else steps * grid
 
 
 # ------------------------------------------------------------------------------------------------------------- the pieces

@@ -37,11 +37,12 @@ RUNNING = "deleted while they ran"
 def shape(rows: pl.DataFrame) -> pl.DataFrame:
     """Pods as jobs."""
     begin, end = pl.col("scheduled_time"), pl.col("deletion_time")
-    devices = pl.when(pl.col("num_gpu") == 1).then(pl.col("gpu_milli") / 1000).otherwise(pl.col("num_gpu"))
+    # Rounded, as Polars multiplies by 0.001 here, which makes 0.47 to 0.47000000000000003.
+    devices = pl.when(pl.col("num_gpu") == 1).then((pl.col("gpu_milli") / 1000).round(3)).otherwise(pl.col("num_gpu"))
     return rows.select(
         arrival="creation_time",
         size=end - begin,
-        cpu=pl.col("cpu_milli") / 1000,
+        cpu=(pl.col("cpu_milli") / 1000).round(3),
         memory=pl.col("memory_mib") / 1024,
         gpu=devices,
         reason=pl.coalesce(
@@ -77,7 +78,7 @@ def _capacity(nodes: Path | None, paths: Sequence[Path]) -> Mapping[str, float]:
     kinds = (
         pl.read_csv(nodes)
         .filter(pl.col("gpu") > 0)
-        .group_by(cpu=pl.col("cpu_milli") / 1000, memory=pl.col("memory_mib") / 1024, gpu=pl.col("gpu").cast(pl.Float64))
+        .group_by(cpu=(pl.col("cpu_milli") / 1000).round(3), memory=pl.col("memory_mib") / 1024, gpu=pl.col("gpu").cast(pl.Float64))
         .len()
         .sort("len", *RESOURCES, descending=True)
     )

@@ -1,0 +1,285 @@
+"""The page of a plan: one file, no network; the answer first, everything to check it below."""
+
+from __future__ import annotations
+
+import sys
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from rota.policy import policy_to_json
+from rota.report.against import response_times_against_load
+from rota.report.distributions import ccdf_table, response_time_ccdf
+from rota.report.packing import schedules
+from rota.report.page_parts import html_table, plus_minus, policies_side_by_side, value
+from rota.report.save import PAGE_POLICY, chart_script, library_script
+from rota.study.plan_words import TITLES, in_three
+
+if TYPE_CHECKING:
+    from rota.study import Plan
+
+__all__ = ["plan_html"]
+
+
+def plan_html(plan: Plan, *, source: str = "the system", command: str | None = None, spec: str | None = None) -> str:
+    """The page. `source`: the file's name; `command`: what repeats the plan; `spec`: the file's text, made from the system if absent."""
+    charts = {
+        "policies": policies_side_by_side(plan),
+        "rota": schedules(plan.rota, plan.system, title="What runs together"),
+        "tails": response_time_ccdf(ccdf_table(plan.results)).properties(width=640),
+        "loads": response_times_against_load(plan.by_load, title="Mean response time as load grows").properties(width=640, height=380),
+    }
+    body = "\n".join(
+        [
+            _answer(plan, source),
+            _limits(plan),
+            _rota(plan),
+            _types(plan),
+            _comparison(plan),
+            _growth(plan),
+            _how(plan, command or f"rota plan {source} --jobs {plan.jobs} --seed {plan.seed}", spec or plan.system.to_toml()),
+        ]
+    )
+    drawing = "\n".join(chart_script(chart, name) for name, chart in charts.items())
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{PAGE_POLICY}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>Plan for {escape(source)}</title>
+<style>{files("rota.report").joinpath("page.css").read_text(encoding="utf-8")}</style>
+<script>{library_script()}</script>
+</head>
+<body>
+<main>
+{body}
+</main>
+<script>
+{drawing}
+</script>
+</body>
+</html>
+"""
+
+
+def _chart(name: str) -> str:
+    return f'<div class="chart"><div id="{name}"></div></div>'
+
+
+# ---------------------------------------------------------------------------------------------------------------- the answer
+
+
+def _answer(plan: Plan, source: str) -> str:
+    name, result = plan.recommended_name, plan.results[plan.recommended_name]
+    limit, load = plan.limits[name], plan.load.load
+    reached = f"{'≥ ' if not limit.proved and limit.grows >= 1 else ''}{limit.scaling(load):.3g}×"
+    proof = "proved, with a rota designed anew" if limit.proved else "an estimate by simulation"
+    tiles = [
+        (f"{load:.1%}", "of what the server can carry is asked for: the system load"),
+        (value(result.mean_response_time), f"mean response time under {name}, ± {value(result.interval, 2)}"),
+        (value(result.response_time_quantiles[0.99]), "99% of the jobs are faster than this"),
+        (reached, f"today's arrivals can be carried ({proof})"),
+    ]
+    tiled = "".join(f'<div class="tile"><b>{escape(big)}</b><span>{escape(small)}</span></div>' for big, small in tiles)
+    lead = "\n".join(f'<p class="lead">{escape(line)}</p>' for line in in_three(plan))
+    return f"""<header>
+<p class="kicker">Plan for {escape(source)} · preemption “{plan.system.preemption}” · {len(plan.system.names)} job types,
+{len(plan.system.resources)} resources</p>
+<h1>Run {escape(TITLES[name])} <small>{escape(name)}</small></h1>
+{lead}
+</header>
+<div class="tiles">{tiled}</div>
+{_chart("policies")}"""
+
+
+def _limits(plan: Plan) -> str:
+    best, system = plan.load, plan.system
+    proof = "proved optimal" if best.gap <= 1e-9 else f"at least {best.lower_bound:.6f}: a gap of {best.gap:.0e}"
+    resources = html_table(
+        ["resource", "capacity", "in use under the best rota", "part of the limit"],
+        [
+            (escape(name), value(amount, 6), f"{used:.1%}", f"{share:.0%}")
+            for name, amount, used, share in zip(system.resources, system.capacity, best.utilization, best.resource_share, strict=True)
+        ],
+    )
+    types = html_table(
+        ["job type", *system.resources, "arrivals per unit of time", "mean size", "part of the load"],
+        [
+            (
+                escape(name),
+                *(value(amount, 4) for amount in system.demand[i]),
+                value(system.arrival_rate[i], 4),
+                value(1 / system.service_rate[i], 4),
+                f"{best.type_share[i]:.0%}",
+            )
+            for i, name in enumerate(system.names)
+        ],
+    )
+    words = " ".join(escape(line) for line in best.explain().split("\n"))
+    return f"""<h2>What limits the server</h2>
+<p>System load {best.load:.6f} ({proof}). {words}</p>
+{resources}
+{types}"""
+
+
+# ---------------------------------------------------------------------------------------------------------------- the rota
+
+
+def _rota(plan: Plan) -> str:
+    own = {"full": "pMSR", "none": "nMSR", "setup": "sMSR"}[plan.system.preemption]
+    filled = plan.results[f"{own}+backfill"].policy
+    same = np.array_equal(filled.candidates, plan.rota.candidates) if hasattr(filled, "candidates") else False
+    chosen = plan.recommended_name.removesuffix("+backfill").endswith("MSR")
+    role = "" if chosen else " It is not what is recommended at this load, but what carries most when load grows."
+    other = "" if same else " With backfilling another rota does better; it is in the comparison below."
+    one = " It has one set of jobs only, so it never switches." if len(plan.rota.weights) == 1 else ""
+    switching = f" The clock rings {value(plan.rota.switching_rate)} times per unit of working time." if not one else ""
+    return f"""<h2>The best rota</h2>
+<p>Sets of jobs that fit the server together, and the part of the working time that each set gets; tuned on the mean response time
+({own}).{one}{switching}{role}{other}</p>
+{_chart("rota")}"""
+
+
+def _types(plan: Plan) -> str:
+    own = {"full": "pMSR", "none": "nMSR", "setup": "sMSR"}[plan.system.preemption]
+    answer, system, rota, chosen = plan.analysis, plan.system, plan.results[own], plan.results[plan.recommended_name]
+    rate = np.where(system.arrival_rate > 0, system.arrival_rate, np.nan)
+    exact = answer.response_time if plan.exact else np.full(len(rate), np.nan)
+    prediction = answer.prediction / rate if answer.exponential and answer.stable else np.full(len(rate), np.nan)
+    lower = np.maximum(answer.lower, system.offered_work) / rate
+    theory = html_table(
+        ["job type", "exact mean", "at least", "at most", "predicted", "simulated mean", "", "95% below", "99% below"],
+        [
+            (
+                escape(name),
+                value(exact[i], 4),
+                value(lower[i]),
+                value(answer.upper[i] / rate[i]),
+                value(prediction[i]),
+                value(rota.response_time[i]),
+                plus_minus(rota.response_time_interval[i]),
+                value(rota.type_response_time_quantiles[0.95][i]),
+                value(rota.type_response_time_quantiles[0.99][i]),
+            )
+            for i, name in enumerate(system.names)
+        ],
+    )
+    assumed = "" if plan.as_given else " Theory takes all sizes as exponential; the simulation takes them as the file gives them."
+    large = "" if plan.exact else " The process of this rota is too large for exact values in a moment: `rota analyze` computes them."
+    unsettled = "" if rota.stable else f" Within {plan.jobs:,} jobs its simulation did not settle, so there are no simulated values."
+    below_it = html_table(
+        ["job type", "mean", "", "50% below", "95% below", "99% below", "mean wait"],
+        [
+            (
+                escape(name),
+                value(chosen.response_time[i]),
+                plus_minus(chosen.response_time_interval[i]),
+                *(value(chosen.type_response_time_quantiles[p][i]) for p in (0.5, 0.95, 0.99)),
+                value(chosen.waiting_time[i]),
+            )
+            for i, name in enumerate(system.names)
+        ],
+    )
+    return f"""<h2>How long each type takes</h2>
+<h3>Under what is recommended, {escape(plan.recommended_name)} (simulated)</h3>
+{below_it}
+<h3>Under the best rota, {own} (theory, and simulation beside it)</h3>
+{theory}
+<p class="note">Response time: from arrival to completion. “At least” and “at most” are proved bounds on the mean.
+{escape(assumed + large + unsettled)}</p>"""
+
+
+# ---------------------------------------------------------------------------------------------------------------- the comparison
+
+
+def _comparison(plan: Plan) -> str:
+    rows, table = [], plan.table()
+    for row in table.to_dicts():
+        settled = row["stable"]
+        none = row["difference"] is None
+        rows.append(
+            (
+                escape(row["policy"]),
+                value(row["mean_response_time"], 4) if settled else "keeps growing",
+                plus_minus(row["interval"]),
+                "" if not settled else "–" if none else f"{row['difference']:+.3g}",
+                plus_minus(row["difference_interval"]) if settled and not none else "",
+                *(value(row[p]) if settled else "" for p in ("p50", "p95", "p99")),
+                value(row["preemption_rate"]),
+            )
+        )
+    head = ["policy", "mean", "", "difference", "", "50% below", "95% below", "99% below", "preemptions"]
+    own = table["policy"].to_list().index(plan.recommended_name)
+    errors = "".join(f'<p class="note">{escape(name)}: {escape(text)}</p>' for name, text in plan.comparison.errors.items())
+    return f"""<h2>All policies on the same jobs</h2>
+<p>{plan.jobs:,} jobs at load {plan.load.load:.4g}, seed {plan.seed}.
+Differences are to {escape(plan.recommended_name)} and paired, so what the jobs have in common cancels;
+± is a 95% confidence interval. {escape(plan.reason)}</p>
+{html_table(head, rows, chosen=own)}
+<p class="note">Preemptions per unit of time.</p>{errors}
+{_chart("tails")}"""
+
+
+def _growth(plan: Plan) -> str:
+    load = plan.load.load
+    limits = html_table(
+        ["policy", "largest stable load", "times today's arrivals", "how it is known"],
+        [(escape(name), *_limit_cells(limit, load)) for name, limit in plan.limits.items()],
+        left=(0, 3),
+        chosen=list(plan.limits).index(plan.recommended_name),
+    )
+    names = plan.by_load["policy"].unique(maintain_order=True).to_list()
+    by_load = []
+    for (at,), part in plan.by_load.group_by("load", maintain_order=True):
+        known = {row["policy"]: row for row in part.to_dicts()}
+        cells = [
+            f"{value(known[n]['mean_response_time'])} {plus_minus(known[n]['interval'])}" if known[n]["stable"] else "∞" for n in names
+        ]
+        by_load.append((f"{float(np.asarray(at)):.3g}", *cells))
+    today = plan.by_load["load"].unique(maintain_order=True).to_list().index(load)
+    return f"""<h2>If load grows</h2>
+<p>The same mix of jobs at other arrival rates; rotas are designed anew for each load. {plan.grid_jobs:,} jobs at each load but today's.</p>
+{_chart("loads")}
+{limits}
+<h3>Mean response time by load</h3>
+{html_table(["load", *names], by_load, chosen=today)}
+<p class="note">∞: the queue was still growing at the end of the run. The row of today's load stands out.</p>"""
+
+
+def _limit_cells(limit: Any, load: float) -> tuple[str, str, str]:
+    if limit.proved:
+        return "1", f"{1 / load:.3g}", "theory: any load below 1, if designed for it"
+    if limit.grows >= 1:
+        return f"≥ {limit.settles:.3g}", f"≥ {limit.scaling(load):.3g}", "simulation: settled at the largest load tried"
+    return (
+        f"{limit.middle:.3g}",
+        f"{limit.scaling(load):.3g}",
+        f"simulation, an estimate: settled at {limit.settles:.3g}, not at {limit.grows:.3g}",
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- to check it
+
+
+def _how(plan: Plan, command: str, spec: str) -> str:
+    facts = {
+        "command": f"<code>{escape(command)}</code>",
+        "jobs": f"{plan.jobs:,} per policy at today's load, {plan.grid_jobs:,} at every other load",
+        "seed": f"{plan.seed} (rotas to be backfilled were chosen with seed {plan.seed + 1})",
+        "warm-up": "found by MSER for each run; "
+        + ", ".join(f"{escape(name)} {result.warmup:.0%}" for name, result in plan.results.items()),
+        "computed in": f"{plan.time_s:.0f} s",
+        "versions": f"Rota {plan.version}, Python {sys.version.split()[0]}, NumPy {np.__version__}, Polars {pl.__version__}",
+    }
+    listed = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in facts.items())
+    policy = escape(policy_to_json(plan.recommended))  # type: ignore[arg-type]  # a plan recommends no function of one's own
+    return f"""<h2>How this was made</h2>
+<dl>{listed}</dl>
+<p>The same seed gives the same jobs. Tuning a rota stops by the clock, so on another machine the rota may differ a little.</p>
+<details open><summary>The system</summary><pre>{escape(spec)}</pre></details>
+<details><summary>The recommended policy, as a file</summary><pre>{policy}</pre></details>"""

@@ -1,0 +1,191 @@
+"""`plan`: the operator's questions answered in one go.
+
+What limits the server, the best rota, how long people wait under it and under everything else that the server's preemption model allows,
+how far load can grow, and which policy to run. What theory proves is exact; the rest is simulated, every policy on the same jobs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from rota import __version__
+from rota.analysis import Analysis
+from rota.capacity import Load, system_load
+from rota.errors import BadSpec, Infeasible, Problem, Unstable
+from rota.model import System
+from rota.policy import MSR, Policy
+from rota.simulation import Comparison, Difference, Result, compare, compare_pair
+from rota.study.plan_growth import Limit, against_load, limit_of
+from rota.study.plan_policies import analysis_of, capacity_needed, design_rotas, policies_of, small
+from rota.study.plan_words import choose, in_words, overload_text
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Plan", "PlanProgress", "plan"]
+
+JOBS = 1_000_000
+_ELSEWHERE = 1 / 6  # of the time for tuning, at each of the other loads
+
+
+@dataclass(frozen=True)
+class PlanProgress:
+    """What a plan is at, and for how long it has been."""
+
+    step: str
+    time_s: float
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The answers. `comparison` is at the system's own load, on `jobs` jobs; `by_load` and `limits` are on `grid_jobs` each.
+
+    `rota` is the best one without backfilling, and `analysis` what theory says of it: of the sizes as given if `as_given`, otherwise as if
+    they were exponential.
+    """
+
+    system: System
+    load: Load
+    rota: MSR
+    analysis: Analysis
+    as_given: bool
+    comparison: Comparison
+    by_load: pl.DataFrame
+    limits: dict[str, Limit]
+    recommended_name: str
+    reason: str
+    jobs: int
+    grid_jobs: int
+    seed: int
+    time_s: float
+    version: str = field(default=__version__)
+
+    @property
+    def results(self) -> dict[str, Result]:
+        """Results at the system's own load, by policy."""
+        return dict(zip(self.comparison.labels, self.comparison.results, strict=True))
+
+    @property
+    def recommended(self) -> Policy:
+        """The policy to run."""
+        return self.results[self.recommended_name].policy
+
+    @property
+    def exact(self) -> bool:
+        """Whether the exact response times of the rota are at hand, beside bounds and prediction."""
+        return self.analysis.stable and small(self.analysis)
+
+    def difference(self, name: str) -> Difference:
+        """Mean response time of a policy minus that of the recommended one, on the same jobs."""
+        return compare_pair(self.results[name], self.results[self.recommended_name])
+
+    def table(self) -> pl.DataFrame:
+        """A row per policy: response times, difference to the recommended policy, and the largest stable load."""
+        import polars as pl
+
+        rows = []
+        for name, result in self.results.items():
+            difference = self.difference(name) if result.stable and name != self.recommended_name else None
+            limit = self.limits[name]
+            rows.append(
+                {
+                    "policy": name,
+                    "recommended": name == self.recommended_name,
+                    "stable": result.stable,
+                    "mean_response_time": result.mean_response_time,
+                    "interval": result.interval,
+                    "difference": difference.mean if difference else None,
+                    "difference_interval": difference.interval if difference else None,
+                    "p50": result.response_time_quantiles[0.5],
+                    "p95": result.response_time_quantiles[0.95],
+                    "p99": result.response_time_quantiles[0.99],
+                    "preemption_rate": result.preemption_rate,
+                    "largest_load": limit.settles,
+                    "unstable_load": limit.grows,
+                    "limit_proved": limit.proved,
+                    "largest_scaling": limit.scaling(self.load.load),
+                }
+            )
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def explain(self) -> str:
+        """The answer in words, a sentence a line."""
+        return "\n".join(in_words(self))
+
+    def __repr__(self) -> str:
+        return f"<Plan: {self.recommended_name}, load {self.load.load:.4g}, {len(self.results)} policies>"
+
+    def _repr_html_(self) -> str:
+        sentences = "".join(f"<p>{escape(line)}</p>" for line in in_words(self))
+        return f"{sentences}{self.table()._repr_html_()}"
+
+
+def plan(
+    system: System, *, jobs: int = JOBS, seed: int = 0, tuning_s: float = 4.0, progress: Callable[[PlanProgress], None] | None = None
+) -> Plan:
+    """Plans a system; raises `Unstable`, with what to do, if its load is not below 1.
+
+    `jobs` are simulated under each policy at the system's own load, a fifth of them at each other load. The same seed gives the same
+    jobs to every policy. Takes half a minute or so. A rota is tuned for at most `tuning_s` seconds, by the clock, so two plans may
+    differ a little.
+    """
+    if jobs < 5000:
+        raise BadSpec([Problem("jobs", "must be at least 5000: fewer say nothing about waiting", jobs)])
+    began = time.perf_counter()
+
+    def tell(step: str) -> None:
+        if progress is not None:
+            progress(PlanProgress(step, time.perf_counter() - began))
+
+    tell("system load")
+    best = system_load(system, time_limit_s=10.0)
+    if best.load == 0:
+        raise Infeasible("no jobs arrive: there is nothing to plan")
+    if best.load >= 1:
+        raise Unstable(overload_text(best, capacity_needed(best)))
+    grid_jobs = max(jobs // 5, 1000)
+    tell("designing the rota")
+    rotas = design_rotas(system, jobs=grid_jobs, seed=seed + 1, time_limit_s=tuning_s)
+    rota = rotas[system.preemption].plain
+    analysis, as_given = analysis_of(system, rota)
+    policies = policies_of(system, rotas)
+    comparison = compare(
+        system, list(policies.values()), jobs=jobs, seed=seed, progress=lambda name, at: tell(f"{name}: {at.done:,} of {jobs:,} jobs")
+    )
+    if any(result.interrupted for result in comparison.results):
+        raise KeyboardInterrupt
+    results = dict(zip(comparison.labels, comparison.results, strict=True))
+    rows = against_load(system, best.load, results, jobs=grid_jobs, seed=seed, time_limit_s=tuning_s * _ELSEWHERE, tell=tell)
+    limits = {}
+    for name, result in results.items():
+        tell(f"how far {name} can grow")
+        limits[name] = limit_of(system, best.load, result.policy, rows, jobs=grid_jobs, seed=seed)
+    name, reason = choose(results, limits, best.load)
+    return Plan(
+        system=system,
+        load=best,
+        rota=rota,
+        analysis=analysis,
+        as_given=as_given,
+        comparison=comparison,
+        by_load=_table(rows),
+        limits=limits,
+        recommended_name=name,
+        reason=reason,
+        jobs=jobs,
+        grid_jobs=grid_jobs,
+        seed=seed,
+        time_s=time.perf_counter() - began,
+    )
+
+
+def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame(
+        rows, schema_overrides=dict.fromkeys(("lower", "upper", "prediction", "exact"), pl.Float64), infer_schema_length=None
+    )

@@ -1,0 +1,126 @@
+"""How far load can grow under each policy: E[T] on a grid of loads, and the largest load at which the queue still settles.
+
+Theory knows that limit for policies that attain any load below 1 (MSR without backfilling, designed anew for each load; MaxWeight with
+preemption; ServerFilling where it applies). For all others it is looked for by simulation, halving the interval between a load at which
+the queue settled and one at which it kept growing: an estimate, for a run of finite length cannot prove either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rota.decide import policy_name
+from rota.errors import RotaError
+from rota.model import System
+from rota.policy import MSR, MaxWeight, Policy, ServerFilling
+from rota.simulation import Result, simulate
+from rota.study.plan_policies import analysis_of, design_rotas, policies_of, small
+
+__all__ = ["Limit", "against_load", "limit_of", "loads_around"]
+
+_GRID = (0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
+_TOO_CLOSE = 0.02
+_HIGHEST = 0.98  # at higher loads any affordable run looks unstable
+_STEPS = 4
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The largest stable system load: proved (`settles` = `grows` = 1) or, by simulation, between the two."""
+
+    settles: float
+    grows: float
+    proved: bool
+
+    @property
+    def middle(self) -> float:
+        """One number for it; the largest load tried if the queue settled there too."""
+        return self.settles if self.grows >= 1 else (self.settles + self.grows) / 2
+
+    def scaling(self, load: float) -> float:
+        """By how much arrivals can be multiplied, from a system at this load."""
+        return self.middle / load
+
+
+def loads_around(load: float) -> list[float]:
+    """The grid of loads, with the system's own among them."""
+    return sorted([load, *(at for at in _GRID if abs(at - load) > _TOO_CLOSE)])
+
+
+def against_load(
+    system: System,
+    load: float,
+    known: dict[str, Result],
+    *,
+    jobs: int,
+    seed: int,
+    time_limit_s: float,
+    tell: Callable[[str], None],
+) -> list[dict[str, Any]]:
+    """A row per policy and load, rotas being designed anew for each load. `known` are the results at the system's own `load`."""
+    rows = []
+    for at in loads_around(load):
+        tell(f"load {at:.2f}")
+        scaled = system if at == load else system.scaled(factor=at / load)
+        policies: dict[str, Policy] = {name: result.policy for name, result in known.items()}
+        if at != load:
+            policies = policies_of(scaled, design_rotas(scaled, jobs=jobs, seed=seed + 1, time_limit_s=time_limit_s))
+        for name, policy in policies.items():
+            result = known[name] if at == load else run(scaled, policy, jobs, seed)
+            rows.append(_row(at, name, result))
+    return rows
+
+
+def run(system: System, policy: Policy, jobs: int, seed: int) -> Result:
+    """A simulation that Ctrl-C really ends."""
+    result = simulate(system, policy, jobs=jobs, seed=seed)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return result
+
+
+def _row(load: float, name: str, result: Result) -> dict[str, Any]:
+    row: dict[str, Any] = {"policy": name, "load": load, "stable": result.stable, "jobs": result.jobs, "seed": result.seed}
+    row |= {"mean_response_time": result.mean_response_time, "interval": result.interval}
+    row |= {f"p{100 * p:g}": value for p, value in result.response_time_quantiles.items()}
+    row |= {"lower": None, "upper": None, "prediction": None, "exact": None}
+    if isinstance(result.policy, MSR) and not result.policy.backfill:
+        answer, as_given = analysis_of(result.system, result.policy)
+        if as_given and answer.stable:  # bounds for other sizes than the simulated ones would mislead
+            row |= {"lower": answer.little(answer.lower), "upper": answer.little(answer.upper)}
+            row["prediction"] = answer.little(answer.prediction) if answer.exponential else None
+            row["exact"] = answer.mean_response_time if small(answer) else None
+    return row
+
+
+def limit_of(system: System, load: float, policy: Policy, rows: list[dict[str, Any]], *, jobs: int, seed: int) -> Limit:
+    """The largest stable load of a policy, from the rows of the grid and a few loads between them."""
+    attains_all = isinstance(policy, ServerFilling) or policy == MaxWeight("full") or (isinstance(policy, MSR) and not policy.backfill)
+    if attains_all:
+        return Limit(1.0, 1.0, True)
+    name = policy_name(policy)
+    own = sorted((row["load"], row["stable"]) for row in rows if row["policy"] == name)
+    grows = min((at for at, stable in own if not stable), default=1.0)
+    settles = max((at for at, stable in own if stable and at < grows), default=0.0)
+    for _ in range(_STEPS):
+        middle = (settles + grows) / 2
+        if middle > _HIGHEST or grows - settles < 0.01:
+            break
+        try:
+            stable = run(*_at(system, load, policy, middle), jobs, seed).stable
+        except RotaError:
+            stable = False
+        settles, grows = (middle, grows) if stable else (settles, middle)
+    return Limit(settles, grows, False)
+
+
+def _at(system: System, load: float, policy: Policy, at: float) -> tuple[System, Policy]:
+    """System and policy at another load; a rota is designed anew, balanced, which is what carries most."""
+    scaled = system.scaled(factor=at / load)
+    if not isinstance(policy, MSR):
+        return scaled, policy
+    from rota.design import design_policy
+
+    return scaled, design_policy(scaled, policy.preemption).replace(backfill=True)

@@ -1,0 +1,101 @@
+"""What a plan compares: the policies that a preemption model allows, in the order from simple to involved, and the rotas among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rota.analysis import Analysis, analyze
+from rota.capacity import Load, system_load
+from rota.decide import brain_of, policy_name
+from rota.design import design_policy
+from rota.errors import Infeasible
+from rota.model import Preemption, System
+from rota.policy import EASY, FCFS, MSR, FirstFit, MaxWeight, Policy, ServerFilling
+from rota.simulation import simulate
+
+__all__ = ["Rotas", "analysis_of", "capacity_needed", "design_rotas", "policies_of", "small"]
+
+_MODELS: dict[Preemption, tuple[Preemption, ...]] = {"full": ("full",), "none": ("none",), "setup": ("setup", "none")}
+_EXACT_STATES = 400  # up to so many states exact values take no noticeable time
+
+
+@dataclass(frozen=True)
+class Rotas:
+    """The rotas of a system for one preemption model: one to analyse, and one that fills gaps from the queue as well."""
+
+    plain: MSR
+    backfilled: MSR
+
+
+def design_rotas(system: System, *, jobs: int, seed: int, time_limit_s: float) -> dict[Preemption, Rotas]:
+    """Rotas for every model that the system allows: a server that can stop jobs after a setup may also let them run to their end.
+
+    `plain` is tuned on its mean response time. Theory says nothing about backfilling, so which rota is best to fill, the balanced or the
+    tuned one, is measured on `jobs` jobs of their own.
+    """
+    found = {}
+    for model in _MODELS[system.preemption]:
+        balanced = design_policy(system, model)
+        plain = design_policy(system, model, objective="response-time", time_limit_s=time_limit_s)
+        choices = [policy.replace(backfill=True) for policy in (plain, balanced)]
+        if plain == balanced:
+            choices = choices[:1]
+        found[model] = Rotas(plain, choices[0] if len(choices) == 1 else min(choices, key=lambda p: _measured(system, p, jobs, seed)))
+    return found
+
+
+def _measured(system: System, policy: MSR, jobs: int, seed: int) -> float:
+    result = simulate(system, policy, jobs=jobs, seed=seed)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return result.mean_response_time if result.stable else np.inf
+
+
+def policies_of(system: System, rotas: dict[Preemption, Rotas]) -> dict[str, Policy]:
+    """The policies to compare, by name: those that look at the queue only, MaxWeight, then the rotas."""
+    chosen: list[Policy] = [FCFS(), FirstFit(), EASY(), MaxWeight("none")]
+    if system.preemption == "full":
+        chosen += [MaxWeight("full")]
+        try:
+            brain_of(system, ServerFilling())
+            chosen.append(ServerFilling())
+        except Infeasible:
+            pass  # its demands are no powers of two
+    for pair in rotas.values():
+        chosen += [pair.backfilled, pair.plain]
+    return {policy_name(policy): policy for policy in chosen}
+
+
+def analysis_of(system: System, policy: MSR) -> tuple[Analysis, bool]:
+    """The analysis of a rota, and whether it is of the sizes as given; otherwise they are taken as exponential, which theory can do."""
+    try:
+        return analyze(system, policy), True
+    except Infeasible:
+        return analyze(system, policy, sizes="exponential"), False
+
+
+def small(analysis: Analysis) -> bool:
+    """Whether exact values take no noticeable time."""
+    return len(analysis.process) <= _EXACT_STATES
+
+
+def capacity_needed(best: Load) -> float | None:
+    """The capacity of the bottleneck at which the load were 0.95, all else being equal; None if four times as much is not enough."""
+    system, r = best.system, best.system.resources.index(best.bottleneck[0])
+
+    def enough(factor: float) -> bool:
+        capacity = system.capacity.copy()
+        capacity[r] *= factor
+        return system_load(system.replace(capacity=capacity), gap=1e-3, time_limit_s=1.0).load <= 0.95
+
+    low, high = 1.0, 4.0
+    if not enough(high):
+        return None
+    for _ in range(10):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    amount = float(system.capacity[r] * high)
+    whole = float(np.ceil(amount - 1e-9))
+    return whole if system.capacity[r] == np.floor(system.capacity[r]) and enough(whole / system.capacity[r]) else amount

@@ -1,0 +1,92 @@
+"""The page of a plan: complete, correct, and opened in a real browser without a word on its console."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import rota
+from rota.report import plan_html
+from systems import paper_example
+
+
+@pytest.fixture(scope="module")
+def plan():
+    """A quick plan at a load that not every policy carries."""
+    return rota.plan(paper_example(0.9), jobs=50_000, seed=1, tuning_s=0.2)
+
+
+@pytest.fixture(scope="module")
+def page(plan):
+    """Its page."""
+    return plan_html(plan, source="a<b>.toml", command="rota plan 'a<b>.toml'", spec="# <spec> & more")
+
+
+def visible(page: str) -> str:
+    """The page without its scripts and styles."""
+    return re.sub(r"<(script|style)>.*?</\1>", "", page, flags=re.DOTALL)
+
+
+def test_the_answer_comes_first(plan, page):
+    """The heading says what to run, before any table."""
+    text = visible(page)
+    assert plan.recommended_name in text[: text.index("<table")]
+    assert text.index("<h1>Run ") < text.index('id="policies"') < text.index("<table")
+
+
+def test_every_number_to_check_it(plan, page):
+    """All policies, types, resources, loads, the command, the seed, the version and the file are there, escaped."""
+    text = visible(page)
+    for name in (*plan.results, *plan.system.names, *plan.system.resources):
+        assert name in text
+    assert "a&lt;b&gt;.toml" in text
+    assert "# &lt;spec&gt; &amp; more" in text
+    assert f"Rota {rota.__version__}" in text
+    assert "keeps growing" in text
+    assert not re.search(r"\bnan\b", text, flags=re.IGNORECASE)
+
+
+def test_the_page_loads_nothing(page):
+    """No address, no source, no style sheet: what the page needs stands in it, and its policy forbids the rest."""
+    markup = visible(page)
+    assert "default-src 'none'" in markup
+    assert "http" not in markup.replace("http-equiv", "")
+    assert not re.search(r"<(img|iframe|object|embed)|<script[^>]+src", markup)
+
+
+def opened(path, log):
+    """What Chromium draws and says, and the addresses that the page asked for, by the browser's own log.
+
+    The browser has errands of its own (its clock, a dictionary), in the log as "not an origin"; a page has an origin.
+    """
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("there is no Chromium on this machine to open the page in")
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    command += ["--enable-logging=stderr", "--virtual-time-budget=5000", f"--log-net-log={log}"]
+    command += [f"--user-data-dir={path.parent / 'profile'}", "--dump-dom", path.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    asked = []
+    for line in log.read_text(encoding="utf-8").splitlines():
+        who, what = re.search(r'"initiator":"([^"]*)"', line), re.search(r'"url":"((?:https?|wss?):[^"]*)"', line)
+        if who and what and who[1] != "not an origin":
+            asked.append(what[1])
+    return done, asked
+
+
+def test_a_browser_opens_it(page, tmp_path):
+    """Chromium draws all four charts, says nothing on its console, and the page asks nothing of the network."""
+    path = tmp_path / "plan.html"
+    path.write_text(page, encoding="utf-8")
+    done, asked = opened(path, tmp_path / "net.json")
+    assert "CONSOLE" not in done.stderr
+    assert re.sub(r"<script.*?</script>", "", done.stdout, flags=re.DOTALL).count("<svg") == 4
+    assert asked == []
+
+
+def test_a_page_that_asks_is_noticed(tmp_path):
+    """The control of the test above: a picture from elsewhere is seen in the log."""
+    path = tmp_path / "asks.html"
+    path.write_text('<img src="http://elsewhere.invalid/a.png">', encoding="utf-8")
+    assert "http://elsewhere.invalid/a.png" in opened(path, tmp_path / "net.json")[1]

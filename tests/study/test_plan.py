@@ -1,0 +1,119 @@
+"""The plan: what it compares, what it recommends and why, and what it says when there is no answer."""
+
+import numpy as np
+import pytest
+
+import rota
+from rota.errors import BadSpec, Unstable
+from rota.policy import policy_from_json, policy_to_json
+from rota.study.plan_growth import Limit, loads_around
+from rota.study.plan_words import choose
+from systems import paper_example
+
+QUICK = {"jobs": 20_000, "seed": 1, "tuning_s": 0.3}
+
+
+@pytest.fixture(scope="module")
+def low():
+    """The paper's example at low load."""
+    return rota.plan(paper_example(0.4), **QUICK)
+
+
+@pytest.fixture(scope="module")
+def busy():
+    """The same at a load that first come, first served cannot carry."""
+    return rota.plan(paper_example(0.9), jobs=100_000, seed=1, tuning_s=0.3)
+
+
+def test_policies_follow_the_preemption_model(low):
+    """Without preemption only policies that never stop a job are compared; with it there are more."""
+    assert list(low.results) == ["fcfs", "first-fit", "easy", "max-weight-np", "nMSR+backfill", "nMSR"]
+    assert all(result.preemption_rate == 0 for result in low.results.values())
+    system = paper_example(0.3).with_preemption("setup", 0.1)
+    assert {"sMSR", "sMSR+backfill", "nMSR", "nMSR+backfill"} < set(rota.plan(system, jobs=5000, tuning_s=0.05).results)
+
+
+def test_low_load_needs_no_rota(low):
+    """At low load a simple policy is as good as any, and the plan says so instead of selling a rota."""
+    assert low.recommended_name in ("fcfs", "first-fit", "easy", "max-weight-np")
+    best = min(result.mean_response_time for result in low.results.values())
+    assert low.results[low.recommended_name].mean_response_time <= 1.05 * best
+    assert "The rota with backfilling takes" in low.explain()
+
+
+def test_high_load(busy):
+    """At load 0.9 first come, first served gives up, the recommended policy does not, and the text says both."""
+    assert not busy.results["fcfs"].stable
+    assert busy.results[busy.recommended_name].stable
+    assert "cannot carry this load" in busy.explain()
+    assert busy.limits["fcfs"].grows < 0.9 < busy.limits["nMSR"].middle == 1.0
+    assert busy.limits["nMSR"].proved
+
+
+def test_table_has_paired_differences(busy):
+    """One row per policy; the recommended one is the reference; a policy that is unstable has no difference."""
+    rows = {row["policy"]: row for row in busy.table().to_dicts()}
+    assert [name for name, row in rows.items() if row["recommended"]] == [busy.recommended_name]
+    assert rows[busy.recommended_name]["difference"] is None
+    assert rows["fcfs"]["difference"] is None
+    nmsr = rows["nMSR"]
+    assert nmsr["difference"] == pytest.approx(nmsr["mean_response_time"] - rows[busy.recommended_name]["mean_response_time"])
+
+
+def test_theory_and_simulation_of_the_rota_agree(low):
+    """The exact mean of the rota lies between its bounds and within the interval of the simulation, widened by half."""
+    answer, result = low.analysis, low.results["nMSR"]
+    assert low.exact
+    assert (answer.lower <= answer.exact + 1e-9).all()
+    assert (answer.exact <= answer.upper + 1e-9).all()
+    assert abs(answer.mean_response_time - result.mean_response_time) < 3 * result.interval
+
+
+def test_grid_holds_the_own_load(low):
+    """Every policy has a row at every load, and the row at the system's own load is the comparison's."""
+    loads = loads_around(low.load.load)
+    assert loads == sorted(loads)
+    assert low.by_load.height == len(loads) * len(low.results)
+    own = low.by_load.filter(low.by_load["load"] == low.load.load)
+    assert own["mean_response_time"].to_list() == [result.mean_response_time for result in low.results.values()]
+
+
+def test_recommended_policy_becomes_a_file(low, busy):
+    """Whatever is recommended can be written down and read again."""
+    for plan in (low, busy):
+        assert policy_from_json(policy_to_json(plan.recommended)) == plan.recommended
+
+
+def test_ties_go_to_the_simplest_with_room():
+    """Two policies with the same results: the simpler one, unless it leaves no room for load to grow."""
+    result = rota.simulate(paper_example(0.5), "first-fit", jobs=5000)
+    results = {"first-fit": result, "nMSR+backfill": result}
+    wide, narrow = Limit(0.9, 0.92, False), Limit(0.5, 0.51, False)
+    assert choose(results, {"first-fit": wide, "nMSR+backfill": wide}, 0.5)[0] == "first-fit"
+    name, reason = choose(results, {"first-fit": narrow, "nMSR+backfill": wide}, 0.5)
+    assert name == "nMSR+backfill"
+    assert "First-Fit is simpler" in reason
+
+
+def test_overload_says_by_how_much_and_what_to_do():
+    """A load above 1 has no plan; the message has the excess, the scaling and the capacity, and that capacity is enough."""
+    system = paper_example(1.2)
+    with pytest.raises(Unstable, match=r"20\.0% more than .* less than 0\.8333.*'resource1' from 20 to (\d+)") as caught:
+        rota.plan(system, **QUICK)
+    cores = float(str(caught.value).split("from 20 to ")[1].split(",")[0])
+    assert rota.system_load(system.replace(capacity=[cores, *system.capacity[1:]])).load <= 0.95
+
+
+def test_too_few_jobs():
+    """A handful of jobs says nothing."""
+    with pytest.raises(BadSpec, match="at least 5000"):
+        rota.plan(paper_example(0.5), jobs=100)
+
+
+def test_notebook(low):
+    """A plan shows itself as sentences and a table."""
+    shown = low._repr_html_()
+    assert shown.startswith("<p>Run ")
+    assert "<table" in shown
+    assert repr(low).startswith("<Plan: ")
+    assert np.isfinite(low.time_s)
