@@ -38,14 +38,17 @@ def matches(shown: list[str], printed: list[str]) -> bool:
 
 
 def renewed(shown: list[str], printed: list[str]) -> list[str]:
-    """What a page should show: the lines printed now, in place of those before the first and after the last `…`."""
+    """What a page should show: the lines printed now, in place of those before the first and after the last `…`.
+
+    A line that leaves something out in its middle stays as it is: that it no longer matches is for a person to see.
+    """
     fresh = printed
     if "…" in shown:
         head, tail = shown.index("…"), len(shown) - 1 - shown[::-1].index("…")
         fresh = printed[:head] + shown[head : tail + 1] + printed[len(printed) - (len(shown) - 1 - tail) :]
     if len(fresh) != len(shown):
         return fresh
-    return [old if matches([old], [new]) else new for old, new in zip(shown, fresh, strict=True)]
+    return [old if "…" in old or matches([old], [new]) else new for old, new in zip(shown, fresh, strict=True)]
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if any(examples(page))], ids=lambda page: page.name)

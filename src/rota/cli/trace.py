@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 import rota
-from rota.cli import trace_drift, trace_group, trace_info, trace_parts
+from rota.cli import trace_drift, trace_group, trace_info, trace_make, trace_parts
 from rota.cli.output import finite, print_json, print_table, remark
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ trace.command(trace_parts.cut)
 trace.command(trace_parts.scale)
 trace.command(trace_parts.system)
 trace.command(trace_drift.drift)
+trace.command(trace_make.borg)
+trace.command(trace_make.resample)
 
 Format = Literal["borg2019", "google2011", "swf", "alibaba_openb", "table"]
 
