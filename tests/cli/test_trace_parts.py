@@ -181,7 +181,10 @@ def test_system_as_json(here, sizes, capsys):
 def test_a_system_without_a_server(here, capsys):
     """A trace that does not know the server asks for it, with the names of the resources."""
     assert main(["trace", "system", "free.parquet"]) == 2
-    assert "capacity: is not known to the trace: say how large the server is (cpu = …, memory = …)" in capsys.readouterr().err
+    assert (
+        "capacity: is not known to the trace: say how large the server is (--capacity, or capacity=: cpu = …, memory = …)"
+        in capsys.readouterr().err
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------------- group

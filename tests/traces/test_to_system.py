@@ -88,7 +88,10 @@ def test_jobs_of_size_0_count_in_the_mean():
 
 def test_without_a_capacity_the_error_says_what_to_give():
     """A trace that knows no capacity asks for it; a wrong number of resources is refused; large types are counted, not listed."""
-    with pytest.raises(rota.BadSpec, match=r"capacity: is not known to the trace: say how large the server is \(cpu = …, memory = …\)"):
+    with pytest.raises(
+        rota.BadSpec,
+        match=r"capacity: is not known to the trace: say how large the server is \(--capacity, or capacity=: cpu = …, memory = …\)",
+    ):
         make(capacity=None).system()
     with pytest.raises(rota.BadSpec, match="needs 2 numbers: cpu, memory"):
         make().system([1.0])

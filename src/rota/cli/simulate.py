@@ -149,6 +149,8 @@ def workload_of(
             raise rota.BadSpec([rota.Problem("--loops", "goes with --workload only")])
         return None, warmup
     times = 1 if loops is None else loops
+    if times < 1:
+        raise rota.BadSpec([rota.Problem("--loops", "must be at least 1", times)])
     if not 0 <= warmup_loops < times:
         raise rota.BadSpec([rota.Problem("--warmup-loops", f"must be at least 0 and below --loops, {times}", warmup_loops)])
     if warmup_loops and warmup is not None:
@@ -182,7 +184,9 @@ def progress_text(at: SimulationProgress) -> str:
     """How far a simulation has come, in one line."""
     text = f"{at.done:,} jobs, {at.events_per_s / 1e6:.1f} million events/s"
     if at.jobs is not None:
-        return f"{at.done / at.jobs:.0%}: {text}, {at.time_s * (at.jobs / at.done - 1):.0f} s left"
+        left = at.time_s * (at.jobs / at.done - 1)
+        # The first jobs carry the time of compiling: nothing can be said from them yet.
+        return f"{at.done / at.jobs:.0%}: {text}" + (f", {left:.0f} s left" if at.done > 10_000 else "")
     return f"{text}, interval ±{at.half_width:.1%}"
 
 

@@ -69,8 +69,9 @@ class Grouping:
     def explain(self) -> str:
         """The account in words."""
         lost = ", ".join(f"{name} {part:.2%}" for name, part in self.lost.items())
+        types = len(self.trace.names)
         lines = [
-            f"{self.types_before:,} distinct demands became {len(self.trace.names):,} types.",
+            f"{self.types_before:,} distinct demands became {types:,} type{'s' if types != 1 else ''}.",
             f"Rounding up moved {self.moved_share:.2%} of the jobs and costs additional demand: {lost}.",
         ]
         left = self.left_out

@@ -121,7 +121,7 @@ def load_of(system: System) -> float:
 def _capacity(trace: Trace, capacity: ArrayLike | None) -> Array:
     if capacity is None and trace.capacity is None:
         wanted = ", ".join(f"{name} = …" for name in trace.resources)
-        raise BadSpec([Problem("capacity", f"is not known to the trace: say how large the server is ({wanted})")])
+        raise BadSpec([Problem("capacity", f"is not known to the trace: say how large the server is (--capacity, or capacity=: {wanted})")])
     server = np.asarray(capacity if capacity is not None else trace.capacity, dtype=np.float64)
     if server.shape != (len(trace.resources),):
         raise BadSpec([Problem("capacity", f"needs {len(trace.resources)} numbers: {', '.join(trace.resources)}", capacity)])
