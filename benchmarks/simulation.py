@@ -26,7 +26,7 @@ def run() -> None:
 
 
 def speed(system: rota.System, policy: object, jobs: int, compiled: bool | None = None) -> tuple[float, float, float]:
-    """Events and jobs per second, and the mean number of jobs present, after a first chunk that compiles."""
+    """Events and jobs per second, and the mean number of jobs present, after a first quarter that compiles and fills the queues."""
     brain: Brain = brain_of(system, policy)  # type: ignore[arg-type]
     if compiled is False:
         brain = brain._replace(decide=brain.decide.py_func)  # type: ignore[attr-defined]
@@ -34,8 +34,9 @@ def speed(system: rota.System, policy: object, jobs: int, compiled: bool | None 
     simulation = Run(system, brain, draws, batch_jobs=1000, compiled=compiled)
     chunk = min(jobs, 1 << 16)
     chunks = PoissonArrivals(chunk).chunks(system, arrivals)
-    simulation.feed(next(chunks))
-    simulation.take_batches()
+    for _ in range(max(jobs // 3 // chunk, 1)):
+        simulation.feed(next(chunks))
+        simulation.take_batches()
     before, begin, done, present = simulation.events, time.perf_counter(), 0, []
     while done < jobs:
         simulation.feed(next(chunks))
@@ -117,9 +118,10 @@ def borg() -> None:
         ("FCFS", rota.FCFS(), 2_000_000),
         ("First-Fit", rota.FirstFit(), 2_000_000),
         ("EASY", rota.EASY(), 200_000),
-        ("nMSR, rate 3.6e-6", patient, 2_000_000),
+        ("nMSR, rate 3.6e-6", patient, 4_000_000),
         ("nMSR+backfill", patient.replace(backfill=True, empty_slots="skip"), 500_000),
         ("pMSR, rate 0.1", preemptive, 200_000),
+        ("pMSR, rate 0.01", preemptive.replace(switching_rate=0.01), 1_000_000),
         ("pMSR+backfill", preemptive.replace(backfill=True), 100_000),
         ("MaxWeight", rota.MaxWeight(), 200_000),
         ("Randomized-Timers", rota.RandomizedTimers(), 500_000),
