@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 import rota
 from rota.cli import main
+from rota.cli.plan import _targets
 from systems import EXAMPLES, paper_example
 
 PAPER = str(EXAMPLES / "paper.toml")
@@ -74,3 +76,16 @@ def test_ctrl_c_leaves_nothing(tmp_path):
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert list(tmp_path.iterdir()) == []
+
+
+def test_where_the_files_go(tmp_path):
+    """A folder that is there, one that is yet to be made, a name, and a name with its ending."""
+    there, new = str(tmp_path), str(tmp_path / "new") + "/"
+    for output, base in (
+        (there, tmp_path / "plan"),
+        (new, tmp_path / "new" / "plan"),
+        (f"{there}/a", tmp_path / "a"),
+        (f"{there}/a.html", tmp_path / "a"),
+    ):
+        assert _targets(output, True) == {"json": base.with_suffix(".json"), "html": base.with_suffix(".html")}
+    assert _targets(None, False) == {"json": Path("plan.json")}

@@ -25,7 +25,7 @@ def plan(
     file: Path,
     /,
     *,
-    output: Annotated[Path | None, Parameter(alias="-o")] = None,
+    output: Annotated[str | None, Parameter(alias="-o")] = None,
     jobs: int = 1_000_000,
     seed: int = 0,
     tuning: float = 4.0,
@@ -77,12 +77,13 @@ def plan(
         remark(f"written: {path}")
 
 
-def _targets(output: Path | None, html: bool) -> dict[str, Path]:
-    """Where the files go, by their ending."""
-    if output is None or output.is_dir() or str(output).endswith(os.sep):
-        base = (output or Path()) / "plan"
+def _targets(output: str | None, html: bool) -> dict[str, Path]:
+    """Where the files go, by their ending. A name that ends with a slash is a folder, also where there is none yet."""
+    path = Path(output or "")
+    if path.is_dir() or (output or "").endswith(os.sep):
+        base = path / "plan"
     else:
-        base = output.with_suffix("") if output.suffix in (".json", ".html") else output
+        base = path.with_suffix("") if path.suffix in (".json", ".html") else path
     return {end: base.with_name(f"{base.name}.{end}") for end in (("json", "html") if html else ("json",))}
 
 
