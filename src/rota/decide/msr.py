@@ -213,21 +213,13 @@ def msr_backfill(state: State, target: Int) -> float:
         while _overfull(state):
             _give_way(state, target, extra)
     else:
-        for k in range(K):  # the schedule's own jobs, as far as there is room, oldest first
-            state.next_up[k] = state.first_waiting[k] if target[k] < data.schedules[s, k] else -1
-        while True:
-            k = oldest_next(state, True)
-            if k < 0:
-                break
-            take_next(state, target, k)
-            if target[k] >= data.schedules[s, k]:
-                state.next_up[k] = -1
+        _fill_slots(state, target, s)
     if data.working[s]:
         for k in range(K):
             state.next_up[k] = _after(state, k, target[k])
         first_fit(state, target)
     elif not data.preemptive:
-        _fill_while_switching(state, target)
+        _fill_slots(state, target, data.goal[s])  # their types are not drained, so they do not hold up the switch
     return _next_ring(state, target)
 
 
@@ -249,18 +241,17 @@ def _fits_beside_goal(state: State, target: Int) -> bool:
 
 
 @kernel
-def _fill_while_switching(state: State, target: Int) -> None:
-    """Starts jobs, oldest first, that have a slot in the schedule ahead; their type is not drained, so they do not hold up the switch."""
-    data, s = state.data, state.counters[0]
-    ahead = data.goal[s]
+def _fill_slots(state: State, target: Int, s: int) -> None:
+    """Starts jobs that have a slot in the schedule of state s, oldest first, as far as there is room."""
+    slots = state.data.schedules
     for k in range(target.shape[0]):
-        state.next_up[k] = _after(state, k, target[k]) if target[k] < data.schedules[ahead, k] else -1
+        state.next_up[k] = _after(state, k, target[k]) if target[k] < slots[s, k] else -1
     while True:
         k = oldest_next(state, True)
         if k < 0:
             return
         take_next(state, target, k)
-        if target[k] >= data.schedules[ahead, k]:
+        if target[k] >= slots[s, k]:
             state.next_up[k] = -1
 
 
