@@ -19,6 +19,7 @@ from scipy.optimize import least_squares
 import rota
 from rota.arrays import Array
 from rota.policy import Policy
+from rota.study.reproduce.borg import PAPER
 from rota.traces import Trace
 from rota.traces.borg import BorgModel, borg_month, write_borg_month
 from rota.traces.resample import resample
@@ -29,14 +30,6 @@ LOADS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 FITTED = LOADS[:6]
 SEEDS = range(8)
 STAR = [(8.5, 6.0, 3.0), (7.5, 6.0, 3.0), (9.5, 6.0, 3.0), (8.5, 4.0, 3.0), (8.5, 8.0, 3.0), (8.5, 6.0, 2.0), (8.5, 6.0, 4.0)]
-PAPER = {
-    "first-fit": (268.413, 339.079, 1173.33, 5537.63, 12208.8, 21882.6, 49100.4, 69601.6, 95833.5),
-    "max-weight": (268.403, 344.123, 1240.81, 6092.44, 13819.8, 24496.5, 41067.8, 58522.8, 79047.4),
-    "randomized-timers": (16502.2, 15489.1, 27163.4, 36757.5, 45219.1, 47116.2, 50844.7, 61092.3, 53438.4),
-    "pMSR": (882.682, 1343.55, 4495.98, 8899.69, 15954.3, 24182.0, 33966.2, 47940.4, 69566.8),
-    "pMSR+BF": (268.604, 300.102, 713.528, 3058.72, 6487.91, 11282.6, 18492.0, 26740.2, 38929.9),
-    "nMSR+BF": (297.64, 352.418, 832.368, 3054.81, 6398.39, 10979.2, 17605.0, 24968.4, 33279.4),
-}
 QUARTILES = (49.554, 80.280, 169.257)
 
 
@@ -200,8 +193,8 @@ def borg_policies(model: BorgModel) -> dict[str, Policy | str]:
     return {
         "first-fit": "first-fit",
         "pMSR": preemptive,
-        "pMSR+BF": preemptive.replace(backfill=True),
-        "nMSR+BF": patient.replace(backfill=True),
+        "pMSR+backfill": preemptive.replace(backfill=True),
+        "nMSR+backfill": patient.replace(backfill=True),
         "nMSR": patient,
         "max-weight": "max-weight",
         "randomized-timers": "randomized-timers",

@@ -53,10 +53,9 @@ def compare(
     remark_on_preemption(system, chosen)
     played, warmup = workload_of(workload, loops, warmup_loops, None)
     with ProgressLine() as line:
-        finished = 0.0
 
         def show(label: str, at: SimulationProgress) -> None:
-            line.update(finished + at.time_s, f"{label}: {progress_text(at)}")
+            line.update(at.time_s, f"{label}: {progress_text(at)}")
 
         found = rota.compare(system, chosen, jobs=jobs, seed=seed, workload=played, warmup=warmup, progress=show)
     table = found.table()
