@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,10 +53,11 @@ def compare(
     chosen = [named_or_read(policy) for policy in policies]
     remark_on_preemption(system, chosen)
     played, warmup = workload_of(workload, loops, warmup_loops, None)
+    began = time.perf_counter()
     with ProgressLine() as line:
 
         def show(label: str, at: SimulationProgress) -> None:
-            line.update(at.time_s, f"{label}: {progress_text(at)}")
+            line.update(time.perf_counter() - began, f"{label}: {progress_text(at)}")
 
         found = rota.compare(system, chosen, jobs=jobs, seed=seed, workload=played, warmup=warmup, progress=show)
     table = found.table()
