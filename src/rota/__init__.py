@@ -66,6 +66,7 @@ _HOME = {
     "simulate": "rota.simulation",
     "Plan": "rota.study",
     "plan": "rota.study",
+    "sweep": "rota.study",
     "Trace": "rota.traces",
     "read_trace": "rota.traces",
 }
@@ -141,5 +142,6 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers
     from rota.simulation import simulate as simulate
     from rota.study.plan import Plan as Plan
     from rota.study.plan import plan as plan
+    from rota.study.sweep import sweep as sweep
     from rota.traces import Trace as Trace
     from rota.traces import read_trace as read_trace

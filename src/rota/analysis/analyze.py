@@ -15,6 +15,7 @@ from rota.analysis.queue import TypeQueue
 from rota.analysis.solution import QueueLength, empty_queue
 from rota.analysis.work import heavy_traffic_constant, work_bounds
 from rota.arrays import Array
+from rota.display import html_lines, html_table, html_title, number
 from rota.errors import BadSpec, Infeasible, Problem, Unstable
 from rota.model import Exponential, PhaseTypeFamily, System
 from rota.policy import MSR
@@ -74,13 +75,16 @@ class Analysis:
     def require_stable(self) -> None:
         """Raises `Unstable`, saying which type and what to do."""
         if not self.stable:
-            i = int(np.argmax(self.load))
-            if np.isinf(self.load[i]):
-                raise Unstable(f"type {self.system.names[i]!r} arrives but is in no schedule of the policy")
-            raise Unstable(
-                f"load {self.load[i]:.4g} of type {self.system.names[i]!r} is not below 1: scale arrivals by less than "
-                f"{self.largest_scaling:.4g}, or let the policy switch less often"
-            )
+            raise Unstable(self._instability())
+
+    def _instability(self) -> str:
+        i = int(np.argmax(self.load))
+        if np.isinf(self.load[i]):
+            return f"type {self.system.names[i]!r} arrives but is in no schedule of the policy"
+        return (
+            f"load {self.load[i]:.4g} of type {self.system.names[i]!r} is not below 1: scale arrivals by less than "
+            f"{self.largest_scaling:.4g}, or let the policy switch less often"
+        )
 
     # ------------------------------------------------------------------------------------------------ bounds
 
@@ -222,6 +226,26 @@ class Analysis:
     def idle_slots(self) -> Array:
         """The part of each type's slots that holds no job: 1 − ρ_i."""
         return 1 - self.load
+
+    # ------------------------------------------------------------------------------------------------ in a notebook
+
+    def __repr__(self) -> str:
+        verdict = "stable" if self.stable else "unstable"
+        return f"<Analysis: {verdict}, largest load of a type {self.load.max():.4g}, {len(self.process)} states>"
+
+    def _repr_html_(self) -> str:
+        columns = {"load": self.load}
+        if self.stable:
+            columns |= {"E[Q] at least": self.lower, "at most": self.upper}
+            columns |= {"predicted": self.prediction} if self.exponential else {}
+        # To look at an object should take no time: exact values are shown where they are at hand or quick to get.
+        exact = self.stable and ("exact" in vars(self) or len(self.process) <= _SMALL)
+        if exact:
+            columns |= {"exact": self.exact, "E[T]": self.response_time}
+        rows = [(name, *(number(column[i], 5) for column in columns.values())) for i, name in enumerate(self.system.names)]
+        title = f"Mean response time {number(self.mean_response_time, 6)}" if exact else "Analysis" if self.stable else "Unstable"
+        room = f"Arrivals can grow by a factor of up to {number(self.largest_scaling)}." if self.stable else self._instability()
+        return html_title(title) + html_table(["", *columns], rows) + html_lines(room)
 
 
 def analyze(system: System, policy: MSR, *, sizes: Sizes = "as given") -> Analysis:

@@ -30,6 +30,7 @@ from rota.capacity.packing import best_schedule, greedy_schedules, make_maximal
 from rota.capacity.schedules import largest_counts
 from rota.capacity.solver import Knapsack, Master
 from rota.capacity.units import Units, integer_units
+from rota.display import html_lines, html_table, html_title, jobs_together, number, per_cent
 from rota.errors import BadSpec, Problem
 from rota.model import System
 
@@ -121,6 +122,17 @@ class Load:
 
     def __repr__(self) -> str:
         return f"<Load {self.load:.9g}, gap {self.gap:.1e}, {len(self.weights)} candidates>"
+
+    def _repr_html_(self) -> str:
+        names = self.system.names
+        rows = [(per_cent(weight), jobs_together(row, names)) for row, weight in zip(self.candidates, self.weights, strict=True)]
+        return "".join(
+            [
+                html_title(f"System load {number(self.load, 6)}{'' if self.gap > 1e-4 else ', proved'}"),
+                html_lines(self.explain()),
+                html_table(["time", "jobs together"], rows, left=(1,)) if rows else "",
+            ]
+        )
 
 
 @dataclass(frozen=True)

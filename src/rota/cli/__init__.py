@@ -13,7 +13,32 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 import rota
-from rota.cli import analyze, capacity, compare, design, plan, reproduce, schedules, schema, simulate, sweep, trace
+from rota.cli import (
+    analyze,
+    cancel,
+    capacity,
+    compare,
+    design,
+    explain,
+    hold,
+    jobs,
+    logs,
+    plan,
+    plan_history,
+    reproduce,
+    schedules,
+    schema,
+    serve,
+    show,
+    simulate,
+    submit,
+    sweep,
+    token,
+    top,
+    trace,
+    wait,
+)
+from rota.cli.live_parts import RUN_JOBS
 from rota.errors import RotaError
 
 app = App(
@@ -37,11 +62,27 @@ app.command(trace.trace)
 app.command(schema.schema)
 app.register_install_completion_command(help="Installs tab completion for your shell.")
 
+app.command(serve.serve, group=RUN_JOBS)
+app.command(submit.submit, group=RUN_JOBS, usage="Usage: rota submit [OPTIONS] -- COMMAND...")
+app.command(jobs.jobs, group=RUN_JOBS)
+app.command(show.show, group=RUN_JOBS)
+app.command(logs.logs, group=RUN_JOBS)
+app.command(wait.wait, group=RUN_JOBS)
+app.command(cancel.cancel, group=RUN_JOBS)
+app.command(hold.hold, group=RUN_JOBS)
+app.command(hold.release, group=RUN_JOBS)
+app.command(explain.explain, group=RUN_JOBS)
+app.command(top.top, group=RUN_JOBS)
+app.command(plan_history.plan_history, group=RUN_JOBS)
+app.command(token.token)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit code."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        app(arguments, exit_on_error=False)
+        submit.check_use(words)
+        code = app(words, exit_on_error=False)
         sys.stdout.flush()  # here, where a reader that has gone is no surprise
     except CycloptsError:  # its message is printed already
         return 2
@@ -57,4 +98,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("rota: interrupted", file=sys.stderr)
         return 130
-    return 0
+    return code if isinstance(code, int) else 0  # what a verb returns, as `rota wait` does, is its exit code

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from rota.display import jobs_together
+
 __all__ = ["ProgressLine", "finite", "jobs_together", "print_json", "print_table", "remark"]
 
 
@@ -47,12 +49,6 @@ def print_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], 
     for row in cells:
         aligned = [cell.ljust(width) if j in left else cell.rjust(width) for j, (cell, width) in enumerate(zip(row, widths, strict=True))]
         print(("  " + "  ".join(aligned)).rstrip())
-
-
-def jobs_together(schedule: Iterable[int], names: Sequence[str]) -> str:
-    """A schedule in words: `1 × train + 4 × web`."""
-    parts = [f"{int(count)} × {name}" for count, name in zip(schedule, names, strict=True) if count]
-    return " + ".join(parts) or "nothing"
 
 
 def remark(text: str) -> None:

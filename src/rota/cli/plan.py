@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from rota.cli.capacity import as_fields as load_fields
 from rota.cli.output import ProgressLine, finite, jobs_together, print_json, print_table, remark
 
 if TYPE_CHECKING:
+    from rota.policy import PlanFile
     from rota.study import PlanProgress
 
 
@@ -88,15 +90,25 @@ def _targets(output: str | None, html: bool) -> dict[str, Path]:
 
 
 def _texts(found: rota.Plan, file: Path, targets: dict[str, Path], tuning: float) -> dict[Path, str]:
-    from rota.policy import policy_to_json
+    from rota.policy import plan_file_to_json
 
-    texts = {targets["json"]: policy_to_json(found.recommended)}  # type: ignore[arg-type]  # never a function of one's own
+    texts = {targets["json"]: plan_file_to_json(plan_file(found, file))}
     if "html" in targets:
         from rota.report import plan_html
 
         command = shlex.join(["rota", "plan", file.name, "--jobs", str(found.jobs), "--seed", str(found.seed), "--tuning", f"{tuning:g}"])
         texts[targets["html"]] = plan_html(found, source=file.name, command=command, spec=file.read_text(encoding="utf-8"))
     return texts
+
+
+def plan_file(found: rota.Plan, file: Path) -> PlanFile:
+    """What `rota serve` runs: the system, the policy recommended, and the response times to expect of it."""
+    from rota.model.live import live_settings
+    from rota.policy import PlanFile
+
+    predicted = found.results[found.recommended_name].response_times_by_type
+    live = live_settings(tomllib.loads(file.read_text(encoding="utf-8")).get("live"), found.system.resources, str(file))
+    return PlanFile(found.system, found.recommended, live, found.load.load, predicted)  # type: ignore[arg-type]  # never one's own
 
 
 def _write(texts: dict[Path, str]) -> None:
@@ -169,8 +181,7 @@ def print_plan(found: rota.Plan) -> None:
     )
     rows = []
     for row in found.table().to_dicts():
-        limit = found.limits[row["policy"]]
-        grows = f"{'≥ ' if not limit.proved and limit.grows >= 1 else '' if limit.proved else '~ '}{row['largest_scaling']:.3g}"
+        grows = found.limits[row["policy"]].scaling_text(found.load.load)
         label = f"{row['policy']} *" if row["recommended"] else row["policy"]
         cells = ("unstable", "", "", "", "", "")
         if row["stable"]:

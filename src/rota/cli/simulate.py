@@ -156,7 +156,21 @@ def workload_of(
     if warmup_loops and warmup is not None:
         raise rota.BadSpec([rota.Problem("--warmup-loops", "does not go with --warmup")])
     trace = rota.read_trace(path)
+    _remark_on_log(trace, path)
     return (trace if times == 1 else trace.looped(times)), (warmup_loops / times if warmup_loops else warmup)
+
+
+def _remark_on_log(trace: rota.Trace, path: Path) -> None:
+    """Says what was left out of a log that is read as it is (`rota trace import` has said it of a trace)."""
+    from rota.traces import is_trace_file
+
+    if is_trace_file(path):
+        return
+    report = trace.about["import"]
+    left_out = [f"{count:,} {reason}" for reason, count in report["left_out"].items()]
+    if report["bad_lines"]:
+        left_out.append(f"{report['bad_lines']:,} lines that cannot be read")
+    remark(f"{report['kept']:,} jobs" + (f"; left out: {', '.join(left_out)}" if left_out else ""))
 
 
 def named_or_read(policy: str) -> Policy:

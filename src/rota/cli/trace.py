@@ -28,7 +28,7 @@ trace.command(trace_drift.drift)
 trace.command(trace_make.borg)
 trace.command(trace_make.resample)
 
-Format = Literal["borg2019", "google2011", "swf", "alibaba_openb", "table"]
+Format = Literal["borg2019", "google2011", "swf", "alibaba_openb", "rota_events", "table"]
 
 
 @trace.command(name="import")

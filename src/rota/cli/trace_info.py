@@ -45,10 +45,12 @@ def info(
     if types < 0 or not batch_gap >= 0:
         wrong = ("--types", types) if types < 0 else ("--batch-gap", batch_gap)
         raise rota.BadSpec([rota.Problem(wrong[0], "must be at least 0", wrong[1])])
-    from rota.traces.files import open_trace
+    from rota.traces import open_trace, read_trace
+    from rota.traces.detect import detect
     from rota.traces.info import trace_info
 
-    found = trace_info(open_trace(file), batch_gap)
+    a_log = file.is_file() and detect(file) is not None  # then what it holds is told as it is, without an import
+    found = trace_info(read_trace(file) if a_log else open_trace(file), batch_gap)
     print_json(as_fields(found, types)) if json else print_info(found, types)
     if pictures is not None:
         from rota.traces.pictures import save_pictures

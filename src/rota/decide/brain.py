@@ -7,19 +7,21 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.arrays import Array, Int
 from rota.capacity import Units, integer_units, list_schedules
 from rota.capacity.packing import workspace
 from rota.decide.msr import MSRData, msr, msr_backfill
 from rota.decide.queue_order import easy, fcfs, first_fit_policy, server_filling
+from rota.decide.state import State
 from rota.decide.weights import MaxWeightData, TimersData, max_weight, randomized_timers, tie_breaker
 from rota.errors import Infeasible, TooManySchedules
 from rota.model import System
 from rota.policy import EASY, FCFS, MSR, Custom, FirstFit, MaxWeight, Policy, RandomizedTimers, ServerFilling
 from rota.process import ModulatingProcess, build_process
 
-__all__ = ["Brain", "brain_of", "policy_name", "preempts"]
+__all__ = ["Brain", "brain_of", "new_state", "policy_name", "preempts"]
 
 _SHORT_LIST = 300  # maximal schedules up to which MaxWeight goes through the list
 
@@ -56,6 +58,43 @@ def brain_of(system: System, policy: Policy) -> Brain:
             return Brain(name, msr_backfill if policy.backfill else msr, data, 2, 1)
         case Custom():
             return Brain(name, policy.decide, policy.data, policy.memory, policy.counters)
+
+
+def new_state(system: System, brain: Brain, random: NDArray[np.uint64]) -> State:
+    """The state of an empty server, without room for jobs yet: the arrays (jobs,) have length 0."""
+    units = integer_units(system)
+    K, R = units.demand.shape
+    nobody = np.full(K, -1, dtype=np.int64)
+    no_jobs, no_times = np.empty(0, dtype=np.int64), np.empty(0)
+    return State(
+        clock=np.zeros(1),
+        event=np.zeros(2, dtype=np.int64),
+        mode=np.zeros(2, dtype=np.int64),
+        scope=np.zeros(1, dtype=np.int64),
+        system=np.zeros(K, dtype=np.int64),
+        running=np.zeros(K, dtype=np.int64),
+        free=units.capacity.copy(),
+        demand=units.demand.copy(),
+        capacity=units.capacity.copy(),
+        service_rate=np.array(system.service_rate),
+        oldest=nobody.copy(),
+        first_waiting=nobody.copy(),
+        newest=nobody.copy(),
+        newer=no_jobs,
+        older=no_jobs,
+        sequence=no_jobs,
+        finish=no_times,
+        estimate=no_times,
+        memory=np.zeros(max(brain.memory, 1)),
+        counters=np.zeros(max(brain.counters, 1), dtype=np.int64),
+        random=random,
+        room=np.zeros(R, dtype=np.int64),
+        next_up=np.zeros(K, dtype=np.int64),
+        chosen=np.zeros(max(K, R), dtype=np.int64),
+        keys=no_times,
+        places=no_jobs,
+        data=brain.data,
+    )
 
 
 def policy_name(policy: Policy) -> str:

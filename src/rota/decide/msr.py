@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rota.arrays import Array, Int
 from rota.decide.state import (
     ARRIVAL,
+    CHANGE,
     COMPLETION,
     NONE,
     START,
@@ -154,7 +155,7 @@ def msr(state: State, target: Int) -> float:
         return float(state.memory[1])
     if kind == COMPLETION:
         target[i] = min(state.system[i], data.schedules[state.counters[0], i])
-    moved = kind == START or _move(state, target)
+    moved = kind in (START, CHANGE) or _move(state, target)
     if moved or kind == COMPLETION:
         state.scope[0] = i
     if data.skip:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rota.arrays import Array, Int
-from rota.decide.state import ARRIVAL, COMPLETION, NONE, State, copy_waiting, first_fit, fits_one, oldest_next, take_next
+from rota.decide.state import ARRIVAL, CHANGE, COMPLETION, NONE, State, copy_waiting, first_fit, fits_one, oldest_next, take_next
 from rota.kernel import kernel
 
 __all__ = ["easy", "fcfs", "first_fit_policy", "server_filling"]
@@ -64,6 +64,10 @@ def first_fit_policy(state: State, target: Int) -> float:
         if state.counters[0] == 0:
             state.scope[0] = i
             return np.inf
+    if kind == CHANGE:
+        state.counters[0] = 0
+        for k in range(target.shape[0]):
+            state.counters[0] += state.system[k] - state.running[k]
     copy_waiting(state)
     state.counters[0] -= first_fit(state, target)
     return np.inf

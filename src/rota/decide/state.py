@@ -11,6 +11,9 @@ always its oldest.
 
 Jobs of a type form a list from old to new: `oldest[i]`, then `newer[job]`, up to `newest[i]`, and back by `older[job]`; −1 ends it.
 `first_waiting[i]` is the first that does not run.
+
+A live server knows one more event, CHANGE: something else happened that may matter (a waiting job was withdrawn, room came free that no job
+of the policy held), or the body could not do all it was told. `target` then holds what runs, and every entry is to be decided anew.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from rota.kernel import kernel
 __all__ = [
     "ALL",
     "ARRIVAL",
+    "CHANGE",
     "COMPLETION",
     "NONE",
     "START",
@@ -42,7 +46,7 @@ __all__ = [
     "youngest_running",
 ]
 
-START, ARRIVAL, COMPLETION, TIMER = 0, 1, 2, 3  # kinds of events
+START, ARRIVAL, COMPLETION, TIMER, CHANGE = 0, 1, 2, 3, 4  # kinds of events
 ALL, NONE = -1, -2  # scopes of a decision
 
 

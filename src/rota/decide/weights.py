@@ -8,7 +8,7 @@ import numpy as np
 
 from rota.arrays import Array, Int
 from rota.capacity.packing import Workspace, search_best
-from rota.decide.state import ARRIVAL, COMPLETION, START, TIMER, State, exponential, uniform
+from rota.decide.state import ARRIVAL, CHANGE, COMPLETION, START, TIMER, State, exponential, uniform
 from rota.kernel import kernel
 
 __all__ = ["MaxWeightData", "TimersData", "max_weight", "randomized_timers", "tie_breaker"]
@@ -148,6 +148,9 @@ def randomized_timers(state: State, target: Int) -> float:
     if kind == START:
         for k in range(K):
             target[k] = 0
+    elif kind == CHANGE:
+        for k in range(K):
+            target[k] = min(state.system[k], slots[k])
     else:
         target[i] = min(state.system[i], slots[i])
         state.scope[0] = i

@@ -17,10 +17,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from rota.errors import BadSpec, Problem, problems_of
+from rota.model.live import LiveSettings
 from rota.model.sizes import Exponential, NonNegative, Positive, Size, SizeDistribution
 from rota.model.system import DEMANDS_NOTHING, Preemption, System, exceeds, never_fits
 
-__all__ = ["SPEC_VERSION", "json_schema", "parse_system", "read_system", "write_toml"]
+__all__ = ["SPEC_VERSION", "json_schema", "parse_system", "read_system", "system_from", "write_toml"]
 
 SPEC_VERSION = 1
 
@@ -65,6 +66,7 @@ class _Spec(_Strict):
     server: dict[str, Positive] = Field(description="the server's resources and how much it has of each", min_length=1)
     preemption: _Preemption = _Preemption.model_construct()
     jobs: dict[str, _Job] = Field(description="the job types by name", min_length=1)
+    live: LiveSettings | None = Field(None, description="how `rota serve` runs it; nothing else reads this")
 
 
 def json_schema() -> dict[str, Any]:
@@ -93,7 +95,14 @@ def parse_system(text: str, source: str | None = None) -> System:
         raise BadSpec([Problem("file", f"is not TOML: {error}")], source) from None
     if not raw:
         raise BadSpec([Problem("file", "is empty: it needs a [server] table and at least one [jobs.NAME]")], source)
+    try:
+        return system_from(raw)
+    except BadSpec as error:
+        raise _located(error.problems, text, source) from None
 
+
+def system_from(raw: dict[str, Any]) -> System:
+    """The system that a spec, as tables and values, describes."""
     problems: list[Problem] = []
     spec = None
     try:
@@ -102,22 +111,19 @@ def parse_system(text: str, source: str | None = None) -> System:
         problems += [_in_the_file(problem) for problem in problems_of(error)]
     problems += _problems_between_parts(raw)
     if problems or spec is None:
-        raise _located(problems, text, source)
+        raise BadSpec(problems)
 
     resources, jobs = tuple(spec.server), list(spec.jobs.values())
-    try:
-        return System(
-            capacity=list(spec.server.values()),
-            demand=[[job.demand[resource] for resource in resources] for job in jobs],
-            arrival_rate=[job.arrival_rate for job in jobs],
-            sizes=[job.distribution() for job in jobs],
-            names=tuple(spec.jobs),
-            resources=resources,
-            preemption=spec.preemption.model,
-            setup_time=spec.preemption.setup_time,
-        )
-    except BadSpec as error:
-        raise _located(error.problems, text, source) from None
+    return System(
+        capacity=list(spec.server.values()),
+        demand=[[job.demand[resource] for resource in resources] for job in jobs],
+        arrival_rate=[job.arrival_rate for job in jobs],
+        sizes=[job.distribution() for job in jobs],
+        names=tuple(spec.jobs),
+        resources=resources,
+        preemption=spec.preemption.model,
+        setup_time=spec.preemption.setup_time,
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------ problems

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rota.arrays import Array
+from rota.display import html_table, html_title, number
 from rota.errors import BadSpec, Problem
 from rota.model.sizes import Exponential, SizeDistribution
 
@@ -187,6 +188,15 @@ class System:
     def __repr__(self) -> str:
         server = ", ".join(f"{amount:g} {name}" for amount, name in zip(self.capacity, self.resources, strict=True))
         return f"<System: {server}; jobs {', '.join(self.names)}; preemption {self.preemption}>"
+
+    def _repr_html_(self) -> str:
+        setup = f", setups of {number(self.setup_time)}" if self.setup_time is not None else ""
+        rows = [("server", *map(number, self.capacity), "", "", "")]
+        for job in self.job_types:
+            kind = getattr(job.size, "distribution", type(job.size).__name__)
+            rows.append((job.name, *map(number, job.demand.values()), number(job.arrival_rate), number(job.size.moment(1)), kind))
+        head = ["", *self.resources, "arrival rate", "mean size", "sizes"]
+        return html_title(f"System, preemption {self.preemption}{setup}") + html_table(head, rows, left=(0, len(head) - 1))
 
     def to_toml(self) -> str:
         """The spec of this system, as `rota.read_system` reads it."""

@@ -106,6 +106,8 @@ def policy_from_json(text: str, source: str | None = None) -> MSR | WithoutRota:
         raw = json.loads(text)
     except json.JSONDecodeError as error:
         raise BadSpec([Problem("file", f"is not JSON: {error}")], source) from None
+    if isinstance(raw, dict) and "rota_plan" in raw and isinstance(raw.get("policy"), dict):
+        raw = raw["policy"]  # a plan holds its policy
     if not isinstance(raw, dict) or "rota_policy" not in raw:
         raise BadSpec([Problem("file", 'is not a policy of Rota: it needs "rota_policy": 1')], source)
     if raw["rota_policy"] != POLICY_VERSION:

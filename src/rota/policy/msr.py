@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from rota.arrays import Array, Int
+from rota.display import html_table, html_title, jobs_together, number, per_cent
 from rota.errors import BadSpec, Problem
 from rota.model import Preemption
 
@@ -128,6 +129,16 @@ class MSR:
     def __repr__(self) -> str:
         rota = ", ".join(f"{weight:.1%} {row.tolist()}" for row, weight in zip(self.candidates, self.weights, strict=True))
         return f"<MSR, preemption {self.preemption}, switching rate {self.switching_rate:.4g}: {rota}>"
+
+    def _repr_html_(self) -> str:
+        about = [f"MSR, preemption {self.preemption}", f"switching rate {number(self.switching_rate)}"]
+        about += [f"setup rate {number(self.setup_rate)}"] if self.setup_rate is not None else []
+        about += ["backfilling"] if self.backfill else []
+        rows = [
+            (per_cent(weight), jobs_together(row, self.names) if self.names else str(tuple(row.tolist())))
+            for row, weight in zip(self.candidates, self.weights, strict=True)
+        ]
+        return html_title(", ".join(about)) + html_table(["working time", "jobs together"], rows, left=(1,))
 
     def __hash__(self) -> int:
         return hash((self.candidates.tobytes(), self.weights.tobytes(), self.preemption, self.switching_rate))

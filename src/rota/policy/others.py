@@ -8,33 +8,42 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rota.display import html_lines, html_title
 from rota.errors import BadSpec, Problem
 
 __all__ = ["EASY", "FCFS", "Custom", "FirstFit", "MaxWeight", "RandomizedTimers", "ServerFilling"]
 
 
+class _Shown:
+    """In a notebook a policy says what it does."""
+
+    def _repr_html_(self) -> str:
+        about = (type(self).__doc__ or "").partition("\n")[0]
+        return html_title(repr(self).removesuffix("()")) + html_lines(about)
+
+
 @dataclass(frozen=True)
-class FCFS:
+class FCFS(_Shown):
     """First come, first served: the first waiting job that does not fit stops all behind it. Never preempts."""
 
 
 @dataclass(frozen=True)
-class FirstFit:
+class FirstFit(_Shown):
     """The oldest waiting job that fits starts (backfilling without reservations). Never preempts."""
 
 
 @dataclass(frozen=True)
-class EASY:
+class EASY(_Shown):
     """Backfilling with a reservation for the oldest waiting job, by estimated sizes, as HPC sites run it. Never preempts."""
 
 
 @dataclass(frozen=True)
-class ServerFilling:
+class ServerFilling(_Shown):
     """Of the oldest jobs that together fill the server, the largest first. One resource, powers of two. Preempts."""
 
 
 @dataclass(frozen=True)
-class MaxWeight:
+class MaxWeight(_Shown):
     """The schedule of largest Σ u_i Q_i with u ≤ Q, at every arrival and departure; without preemption, the best addition to what runs."""
 
     preemption: Literal["full", "none"] = "full"
@@ -45,7 +54,7 @@ class MaxWeight:
 
 
 @dataclass(frozen=True)
-class RandomizedTimers:
+class RandomizedTimers(_Shown):
     """Slots taken at random ticks and given back at random departures. Never preempts.
 
     `rate` r of each type's clock; weight f(x) = log(1 + x)^power, at least `floor`·f(longest queue).
@@ -79,3 +88,7 @@ class Custom:
     memory: int = 8
     counters: int = 8
     compiled: bool | None = None
+
+    def _repr_html_(self) -> str:
+        about = (self.decide.__doc__ or "").strip().partition("\n")[0]
+        return html_title(f"{self.name}, a policy of your own") + html_lines(about)

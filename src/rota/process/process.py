@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import splu
 
 from rota.arrays import Array, Int
+from rota.display import html_table, html_title, number, per_cent
 from rota.policy import stationary_law
 
 __all__ = ["SETUP", "TIMER", "ModulatingProcess"]
@@ -129,3 +130,14 @@ class ModulatingProcess:
         """What triggers a move, in words."""
         trigger = int(self.trigger[move])
         return {TIMER: "timer", SETUP: "setup"}.get(trigger) or f"completion of {self.names[trigger]}"
+
+    def __repr__(self) -> str:
+        return f"<ModulatingProcess of {len(self)} states, {int(self.working.sum())} of them working, and {len(self.source)} moves>"
+
+    def _repr_html_(self) -> str:
+        ways: list[list[str]] = [[] for _ in range(len(self))]
+        for move, (source, target) in enumerate(zip(self.source, self.target, strict=True)):
+            ways[source].append(f"{self.trigger_name(move)}, rate {number(self.rate[move])}, to {self.state_name(int(target))}")
+        rows = [(self.state_name(s), per_cent(self.stationary[s]), "; ".join(ways[s])) for s in range(len(self))]
+        about = f"Modulating process of {', '.join(self.names)}: {len(self)} states, {per_cent(self.working_fraction)} of the time working"
+        return html_title(about) + html_table(["state", "time", "moves"], rows, left=(0, 2))

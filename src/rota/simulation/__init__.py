@@ -3,7 +3,8 @@
 from rota.simulation.compare import Comparison, Difference, compare, compare_pair
 from rota.simulation.named import POLICY_NAMES, as_policy
 from rota.simulation.replicate import Replications, replicate
-from rota.simulation.simulate import Result, SimulationProgress, simulate
+from rota.simulation.result import Result
+from rota.simulation.simulate import SimulationProgress, simulate
 from rota.simulation.workload import Jobs, PoissonArrivals
 
 __all__ = [

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rota.decide import policy_name
+from rota.display import html_lines, html_table, html_title, number
 from rota.errors import RotaError
 from rota.model import System, Workload
 from rota.policy import Policy
 from rota.simulation.named import as_policy
-from rota.simulation.simulate import Result, SimulationProgress, simulate
+from rota.simulation.result import Result
+from rota.simulation.simulate import SimulationProgress, simulate
 from rota.simulation.statistics import half_width
 
 if TYPE_CHECKING:
@@ -53,7 +55,14 @@ class Comparison:
         return repr(self.table())
 
     def _repr_html_(self) -> str:
-        return str(self.table()._repr_html_())
+        digits = {"mean_response_time": 5, "interval": 2, "worse_than_best_by": 4, "worse_interval": 2, "p50": 4, "p95": 4, "p99": 4}
+        rows = []
+        for row in self.table().to_dicts():
+            cells = [number(row[name], places) for name, places in digits.items()]
+            rows.append((row["policy"], *(cells if row["stable"] else ["unstable", *[""] * 6]), number(row["preemption_rate"])))
+        head = ["policy", "mean", "±", "worse than the best by", "±", "50%", "95%", "99%", "preemptions"]
+        refused = "\n".join(f"{label}: {message}" for label, message in self.errors.items())
+        return html_title("Response time, all on the same jobs") + html_table(head, rows) + html_lines(refused)
 
     def table(self) -> pl.DataFrame:
         """One row per policy."""

@@ -11,10 +11,12 @@ import numpy as np
 from scipy.stats import t as student
 
 from rota.arrays import Array
+from rota.display import html_table, html_title, number
 from rota.errors import BadSpec, Problem
 from rota.model import System
 from rota.policy import Policy
-from rota.simulation.simulate import Result, simulate
+from rota.simulation.result import Result
+from rota.simulation.simulate import simulate
 from rota.simulation.statistics import CONFIDENCE
 
 __all__ = ["Replications", "replicate"]
@@ -50,6 +52,16 @@ class Replications:
     def mean_queue_length_interval(self) -> Array:
         """Half-widths (K,)."""
         return _half_width(self._values("mean_queue_length"))
+
+    def __repr__(self) -> str:
+        about = f"{len(self.results)} runs of {self.results[0].name}, {self.results[0].jobs:,} jobs each"
+        answer = f"mean response time {self.mean_response_time:.5g} ± {self.interval:.2g}" if self.stable else "the queue kept growing"
+        return f"<Replications, {about}: {answer}>"
+
+    def _repr_html_(self) -> str:
+        columns = zip(self.results[0].system.names, self.mean_queue_length, self.mean_queue_length_interval, strict=True)
+        rows = [(name, number(mean), number(width, 2)) for name, mean, width in columns]
+        return html_title(repr(self)[1:-1]) + (html_table(["", "E[Q]", "±"], rows) if self.stable else "")
 
     def _values(self, name: str) -> Array:
         return np.array([getattr(result, name) for result in self.results])

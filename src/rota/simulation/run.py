@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from rota.arrays import Array
-from rota.capacity import integer_units
-from rota.decide import Brain, State, seeded
+from rota.decide import Brain, new_state, seeded
 from rota.model import System
 from rota.model.workload import Chunk
 from rota.simulation.compiled import runner_of
@@ -58,42 +57,12 @@ class Run:
         check: bool = False,
         compiled: bool | None = None,
     ) -> None:
-        units = integer_units(system)
-        K, R = units.demand.shape
         self.system, self.batch_jobs, self.check = system, batch_jobs, check
         self.log: list[Array] = []
         self._log_jobs = log_jobs  # the first jobs, of which everything is logged; 0 once all of them have left
         self._jobs = np.zeros(0, dtype=_JOB)
         self._engine = runner_of(brain.decide, compiled)
-        self.state = State(
-            clock=np.zeros(1),
-            event=np.zeros(2, dtype=np.int64),
-            mode=np.zeros(2, dtype=np.int64),
-            scope=np.zeros(1, dtype=np.int64),
-            system=np.zeros(K, dtype=np.int64),
-            running=np.zeros(K, dtype=np.int64),
-            free=units.capacity.copy(),
-            demand=units.demand.copy(),
-            capacity=units.capacity.copy(),
-            service_rate=np.array(system.service_rate),
-            oldest=np.full(K, -1, dtype=np.int64),
-            first_waiting=np.full(K, -1, dtype=np.int64),
-            newest=np.full(K, -1, dtype=np.int64),
-            newer=np.empty(0, dtype=np.int64),
-            older=np.empty(0, dtype=np.int64),
-            sequence=np.empty(0, dtype=np.int64),
-            finish=np.empty(0),
-            estimate=np.empty(0),
-            memory=np.zeros(max(brain.memory, 1)),
-            counters=np.zeros(max(brain.counters, 1), dtype=np.int64),
-            random=seeded(seed),
-            room=np.zeros(R, dtype=np.int64),
-            next_up=np.zeros(K, dtype=np.int64),
-            chosen=np.zeros(max(K, R), dtype=np.int64),
-            keys=np.empty(0),
-            places=np.empty(0, dtype=np.int64),
-            data=brain.data,
-        )
+        self.state = new_state(system, brain, seeded(seed))
         empty_int, empty = np.empty(0, dtype=np.int64), np.empty(0)
         self.body = Body(
             kind=empty_int,
@@ -108,8 +77,8 @@ class Run:
             times=np.full(1, np.inf),
             log=np.empty((_LOG if log_jobs else 0, 4)),
         )
-        self.target = np.zeros(K, dtype=np.int64)
-        self.tally: Tally = new_tally(K, 0)
+        self.target = np.zeros(len(system.names), dtype=np.int64)
+        self.tally: Tally = new_tally(len(system.names), 0)
 
     @property
     def now(self) -> float:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rota.arrays import Array, Int
-from rota.decide import brain_of, policy_name
+from rota.decide import brain_of
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import System
 from rota.model.workload import Chunk, Workload
 from rota.policy import MSR, Custom, MaxWeight, Policy
 from rota.process import build_process
 from rota.simulation.named import as_policy
+from rota.simulation.result import Result
 from rota.simulation.run import Run
 from rota.simulation.statistics import QUANTILES, grows, half_width, mser, quantiles
 from rota.simulation.tally import Counts, joined
@@ -43,69 +44,6 @@ class SimulationProgress:
     events_per_s: float
     half_width: float
     time_s: float
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """What was measured after the warm-up; arrays have one entry per type (K,). Intervals are half-widths at 95 % confidence.
-
-    If the queue kept growing (`stable` is False), means and quantiles are not a number: `growth` tells how many jobs pile up per unit of
-    time.
-    """
-
-    system: System
-    policy: Policy
-    seed: int
-    jobs: int
-    warmup: float
-    stable: bool
-    growth: float
-    interrupted: bool
-    mean_queue_length: Array
-    mean_queue_length_interval: Array
-    response_time: Array
-    response_time_interval: Array
-    response_time_variance: Array
-    waiting_time: Array
-    waiting_time_variance: Array
-    slowdown: Array
-    slowdown_variance: Array
-    mean_response_time: float
-    interval: float
-    mean_waiting_time: float
-    mean_slowdown: float
-    response_time_quantiles: dict[float, float]
-    waiting_time_quantiles: dict[float, float]
-    slowdown_quantiles: dict[float, float]
-    type_response_time_quantiles: dict[float, Array]
-    type_waiting_time_quantiles: dict[float, Array]
-    type_slowdown_quantiles: dict[float, Array]
-    utilization: Array
-    unused_service: Array
-    preemption_rate: float
-    switch_rate: float
-    switching_fraction: float
-    unproved_decisions: int  # of MaxWeight: taken without a proof that no schedule weighs more
-    simulated_time: float
-    events: int
-    time_s: float
-    batches: Array = field(repr=False)  # (n, 3) jobs done, sum of response times, time: for paired comparisons
-    log: pl.DataFrame | None = field(default=None, repr=False)
-
-    @property
-    def name(self) -> str:
-        """The policy's short name."""
-        return policy_name(self.policy)
-
-    @property
-    def events_per_s(self) -> float:
-        """Events per second of computing time."""
-        return self.events / self.time_s if self.time_s > 0 else np.nan
-
-    def __repr__(self) -> str:
-        if not self.stable:
-            return f"<Result of {self.name}: the queue kept growing, by {self.growth:.4g} jobs per unit of time>"
-        return f"<Result of {self.name}: mean response time {self.mean_response_time:.5g} ± {self.interval:.2g}, {self.jobs:,} jobs>"
 
 
 def simulate(

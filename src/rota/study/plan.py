@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from rota import __version__
 from rota.analysis import Analysis
 from rota.capacity import Load, system_load
+from rota.display import html_lines, html_table, number
 from rota.errors import BadSpec, Infeasible, Problem, Unstable
 from rota.model import System
 from rota.policy import MSR, Policy
@@ -120,8 +120,14 @@ class Plan:
         return f"<Plan: {self.recommended_name}, load {self.load.load:.4g}, {len(self.results)} policies>"
 
     def _repr_html_(self) -> str:
-        sentences = "".join(f"<p>{escape(line)}</p>" for line in in_words(self))
-        return f"{sentences}{self.table()._repr_html_()}"
+        digits = {"mean_response_time": 4, "interval": 2, "difference": 3, "difference_interval": 2, "p95": 4, "p99": 4}
+        rows = []
+        for row in self.table().to_dicts():
+            cells = [number(row[name], places) for name, places in digits.items()]
+            label = f"{row['policy']} *" if row["recommended"] else row["policy"]
+            growth = self.limits[row["policy"]].scaling_text(self.load.load)
+            rows.append((label, *(cells if row["stable"] else ["unstable", *[""] * 5]), growth))
+        return html_lines(self.explain()) + html_table(["policy", "mean", "±", "against *", "±", "95%", "99%", "arrivals ×"], rows)
 
 
 def plan(

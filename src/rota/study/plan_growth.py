@@ -43,6 +43,11 @@ class Limit:
         """By how much arrivals can be multiplied, from a system at this load."""
         return self.middle / load
 
+    def scaling_text(self, load: float) -> str:
+        """The scaling for people: `~` marks an estimate, `≥` that the queue still settled at the highest load tried."""
+        mark = "" if self.proved else "≥ " if self.grows >= 1 else "~ "
+        return f"{mark}{self.scaling(load):.3g}"
+
 
 def loads_around(load: float) -> list[float]:
     """The grid of loads, with the system's own among them."""

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from rota.errors import BadSpec, Problem
 from rota.traces.files import is_trace_file
-from rota.traces.readers import alibaba_openb, borg2019, google2011, swf, table
+from rota.traces.readers import alibaba_openb, borg2019, google2011, rota_events, swf, table
 from rota.traces.readers.head import Head, look
 from rota.traces.readers.reader import Reader
 
 __all__ = ["FORMATS", "Choice", "Options", "Source", "choose", "detect"]
 
-FORMATS = ("borg2019", "google2011", "swf", "alibaba_openb", "table")
+FORMATS = ("borg2019", "google2011", "swf", "alibaba_openb", "rota_events", "table")
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -79,7 +79,7 @@ def choose(source: Source, format: str | None = None, options: Options | None = 
 
 def _readers(head: Head, options: Options) -> list[Reader]:
     """All readers, the most particular first. Which columns a plain table has, its head tells if no option does."""
-    readers = [borg2019.READER, *google2011.READERS, alibaba_openb.reader(options.nodes), swf.READER]
+    readers = [borg2019.READER, *google2011.READERS, alibaba_openb.reader(options.nodes), swf.READER, rota_events.READER]
     columns = options.columns or table.plain_columns(head)
     return [*readers, table.reader(columns, options.time_unit or "s")] if columns else readers
 

@@ -12,7 +12,8 @@ import atexit
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -86,9 +87,11 @@ def import_trace(
     if not output.parent.is_dir():
         raise BadSpec([Problem("output", "is in a directory that does not exist", str(output))])
     choice = choose(source, format, Options(columns, time_unit, None if nodes is None else Path(nodes)))
+    if choice.reader.settled is not None:
+        choice = replace(choice, reader=choice.reader.settled(choice.paths))
     reader = choice.reader
     capacity = reader.capacity(choice.paths)
-    ledger = Ledger(on_error, sum(path.stat().st_size for path in choice.paths), progress)
+    ledger = Ledger("skip" if reader.skips_bad_lines else on_error, sum(path.stat().st_size for path in choice.paths), progress)
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as directory:
         room = Path(directory)
         store: JobStore | None = None
@@ -96,7 +99,7 @@ def import_trace(
             kept = _kept(jobs, reader, ledger, grid)
             if store is None:
                 key = [name for name in ("label", *reader.resources) if name in jobs.columns]
-                store = JobStore(room, limits or Limits(), key)
+                store = JobStore(room, limits or Limits(), key, reader.types)
             store.add(kept)
         report = _report(choice, ledger, store.jobs if store else 0)
         if store is None or not store.jobs:
@@ -135,14 +138,17 @@ def _jobs(choice: Choice, ledger: Ledger, room: Path, limits: Limits) -> Iterato
     """Tables of jobs, also of those to be left out (`reason`)."""
     reader = choice.reader
     shaped = (reader.shape(block) for path in choice.paths for block in rows(path, reader, ledger))
-    if reader.codes is None:
+    codes, assemble = reader.codes, reader.assemble
+    if codes is not None:
+        assemble = partial(jobs_of_events, codes=codes, resources=reader.resources)
+    if assemble is None:
         yield from shaped
         return
     events = EventStore(room, limits)
     for some in shaped:
         events.add(some, ledger.read_bytes / max(ledger.total_bytes, 1))
     for number, part in enumerate(events, 1):
-        yield jobs_of_events(part, reader.codes, reader.resources)
+        yield assemble(part)
         ledger.step("joining events", number, events.parts)
 
 
@@ -185,7 +191,7 @@ def _trace(
     types = store.types()
     resources = [name for name in reader.resources if name not in reader.optional or (types[name] > 0).any()]
     known = {name: capacity[name] for name in resources if name in capacity}
-    about: dict[str, Any] = {"import": report.as_dict()}
+    about: dict[str, Any] = {"import": report.as_dict(), **reader.about}
     if grid is not None:
         about["grid"] = grid
     if known and len(known) < len(resources):

@@ -85,9 +85,14 @@ class EventStore:
 class JobStore:
     """Jobs with their demands, to be handed out sorted by arrival; and the table of the distinct demands, which are the types."""
 
-    def __init__(self, directory: Path, limits: Limits, key: Sequence[str]) -> None:
+    def __init__(self, directory: Path, limits: Limits, key: Sequence[str], types: pl.DataFrame | None = None) -> None:
+        """`types`: the keys of all types there are, in an order to be kept; where None, types are what appears."""
         self._directory, self._limits, self._key = directory, limits, list(key)
         self._types: pl.DataFrame | None = None  # the key, `code` (in order of appearance) and `jobs`
+        self._given = types is not None
+        if types is not None:
+            none = pl.lit(0, dtype=pl.Int64)
+            self._types = types.select(*self._key, jobs=none, code=pl.int_range(pl.len(), dtype=pl.Int32))
         self._held: list[pl.DataFrame] = []
         self._runs: list[Path] = []
         self._rows = 0
@@ -105,8 +110,10 @@ class JobStore:
             self._spill()
 
     def types(self) -> pl.DataFrame:
-        """The types, most frequent first, ties by their demand: the key, `jobs` and `code`, the number they have had so far."""
+        """The types as given, or most frequent first, ties by their demand: the key, `jobs` and `code`, the number they have had so far."""
         assert self._types is not None, "no jobs, no types"
+        if self._given:
+            return self._types.sort("code")
         return self._types.sort("jobs", *self._key, descending=[True, *(False for _ in self._key)])
 
     def sorted_jobs(self) -> Iterator[pl.DataFrame]:

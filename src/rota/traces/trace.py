@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from rota.arrays import Array, Int
+from rota.display import html_table, html_title, number
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import System
 from rota.model.workload import Chunk
@@ -87,6 +88,13 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"<Trace of {len(self):,} jobs in {self.span:,.0f} s, {len(self.names):,} types of {', '.join(self.resources)}>"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for row in self.per_type.sort("jobs", descending=True).iter_rows(named=True):
+            demand = map(number, self.demand[row["type"]])
+            rows.append((self.names[row["type"]], *demand, f"{row['jobs']:,}", number(row["mean_size"]), number(row["cv"], 3)))
+        return html_title(repr(self)[1:-1]) + html_table(["", *self.resources, "jobs", "mean size (s)", "cv"], rows, most=10)
 
     # ------------------------------------------------------------------------------------------------------ parts of it
 

@@ -1,0 +1,28 @@
+"""`rota cancel`: take a job out of the queue, or end it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from rota.cli.live_parts import At, Json, connect, for_each, parse_ids
+
+
+def cancel(*id: str, now: Annotated[bool, Parameter(negative="")] = False, at: At = None, json: Json = False) -> int:
+    """Cancels jobs: one that waits never starts, one that runs is asked to end and is killed if it does not.
+
+    Parameters
+    ----------
+    id
+        Numbers of jobs or ranges of them: 12 14-16.
+    now
+        Kill a running job at once, without time to end by itself.
+    at
+        The scheduler: unix:/path, http://host:port or its state directory. $ROTA_ADDRESS, or your own, if not given.
+    json
+        Print one JSON object instead of text.
+    """
+    ids = parse_ids(id)
+    with connect(at) as client:
+        return for_each(ids, lambda number: client.cancel(number, now=now), json)

@@ -1,0 +1,33 @@
+"""`rota explain`: why a job does not run, and when it can be expected to."""
+
+from __future__ import annotations
+
+from rota.cli.live_parts import At, Json, connect, duration, parse_id
+from rota.cli.output import print_json
+
+
+def explain(id: str, /, *, at: At = None, json: Json = False) -> None:
+    """Says why a job does not run, what it waits for, and when it can be expected to start.
+
+    Parameters
+    ----------
+    id
+        The number of the job.
+    at
+        The scheduler: unix:/path, http://host:port or its state directory. $ROTA_ADDRESS, or your own, if not given.
+    json
+        Print one JSON object instead of text.
+    """
+    number = parse_id(id)
+    with connect(at) as client:
+        found = client.explain(number)
+    if json:
+        print_json(found.model_dump(mode="json"))
+        return
+    print(f"job {found.id}: {found.state}")
+    print(found.text)
+    if found.ahead is not None:
+        print(f"Jobs of its type before it: {found.ahead:,}.")
+    if found.start_median_s is not None:
+        late = "" if found.start_p90_s is None else f", with 90 % certainty within {duration(found.start_p90_s)}"
+        print(f"Expected to start in {duration(found.start_median_s)}{late} ({found.runs:,} simulated futures).")

@@ -1,0 +1,176 @@
+"""What the verbs that speak to a running scheduler share: the connection, numbers of jobs, durations and how a job is printed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Group, Parameter
+
+import rota
+from rota.cli.output import print_json, remark
+
+if TYPE_CHECKING:
+    from rota.live.client import Client
+    from rota.live.messages import Job
+
+RUN_JOBS = Group("Run jobs", sort_key=1)
+At = Annotated[str | None, Parameter(env_var="ROTA_ADDRESS", show_env_var=False)]
+Json = Annotated[bool, Parameter(negative="")]
+
+_MOST_IDS = 100_000
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?\s*(?:ms|s|min|m|h|d)\s*)+")
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)")
+
+
+@contextmanager
+def connect(at: str | None) -> Iterator[Client]:
+    """The scheduler at this address: `unix:/path`, `http://host:port`, or a state directory; the one of this user if None."""
+    from rota.live.client import Client
+    from rota.live.paths import socket_path
+
+    if at is not None and not at.startswith(("unix:", "http://", "https://")):
+        at = f"unix:{socket_path(Path(at).expanduser().absolute())}"
+    with Client(at) as client:
+        yield client
+
+
+# ----------------------------------------------------------------------------------------------------------------- numbers of jobs
+
+
+def parse_ids(texts: Iterable[str], place: str = "ID") -> list[int]:
+    """Numbers and ranges, `12 14-16 20,21`, each number once and in the order given."""
+    found: dict[int, None] = {}
+    for word in [part for text in texts for part in text.split(",")]:
+        match = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", word.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+        if not 1 <= first <= last:
+            raise rota.BadSpec([rota.Problem(place, "must be the number of a job or a range of them, 17 or 17-20", word)])
+        if last - first >= _MOST_IDS:
+            raise rota.BadSpec([rota.Problem(place, f"must be at most {_MOST_IDS:,} jobs at once", word)])
+        found.update(dict.fromkeys(range(first, last + 1)))
+    if not found:
+        raise rota.BadSpec([rota.Problem(place, "is missing: give the number of a job, or several")])
+    return list(found)
+
+
+def parse_id(text: str) -> int:
+    """The number of one job."""
+    ids = parse_ids([text])
+    if len(ids) > 1:
+        raise rota.BadSpec([rota.Problem("ID", "must be the number of one job", text)])
+    return ids[0]
+
+
+def ids_text(ids: Sequence[int]) -> str:
+    """Numbers in words, runs of them as ranges: `17-116, 120`."""
+    runs: list[list[int]] = []
+    for number in ids:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    return ", ".join("-".join(map(str, run)) for run in runs)
+
+
+def for_each(ids: Sequence[int], act: Callable[[int], Job], json: bool) -> int:
+    """Does something to every job, goes on after one that refuses, and returns the exit code: 1 if any did."""
+    from rota.live.errors import NoSuchJob, Refused
+
+    done, code = [], 0
+    for number in ids:
+        try:
+            done.append(act(number))
+        except (NoSuchJob, Refused) as error:
+            remark(f"rota: {error}")
+            code = 1
+    if json:
+        print_json({"jobs": [job.model_dump(mode="json") for job in done]})
+    else:
+        for job in done:
+            print(f"job {job.id}: {job.state}")
+    return code
+
+
+# ----------------------------------------------------------------------------------------------------------------------- durations
+
+
+def duration(seconds: float) -> str:
+    """For people: `23 ms`, `3.2 s`, `4 min 10 s`, `2 h 5 min`, `3 d 4 h`."""
+    if seconds < 0.9995:
+        return f"{1000 * max(seconds, 0):.0f} ms"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        (many, few), units = divmod(whole, 60), ("min", "s")
+    elif (minutes := round(seconds / 60)) < 24 * 60:
+        (many, few), units = divmod(minutes, 60), ("h", "min")
+    else:
+        (many, few), units = divmod(round(seconds / 3600), 24), ("d", "h")
+    return f"{many} {units[0]}" + (f" {few} {units[1]}" if few else "")
+
+
+def parse_duration(text: str, place: str) -> float:
+    """Seconds of `90`, `90s`, `5m`, `1h30m`, `2 d`."""
+    text = text.strip()
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        return float(text)
+    if not _DURATION.fullmatch(text):
+        raise rota.BadSpec([rota.Problem(place, "must be a duration: 90 (seconds), 90s, 5m, 1h30m or 2d", text)])
+    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+
+
+def clock(moment: float | None) -> str:
+    """A moment as the local date and time."""
+    return "" if moment is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
+
+
+# ---------------------------------------------------------------------------------------------------------------------------- jobs
+
+
+def printable(text: str) -> str:
+    """The text with control characters written out, so that nothing in it can play with the terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+
+
+def command_text(argv: Sequence[str]) -> str:
+    """A command as one would type it."""
+    return printable(shlex.join(argv))
+
+
+def shorten(text: str, width: int) -> str:
+    """At most so many characters."""
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def amounts(values: dict[str, float]) -> str:
+    """`3 cores, 7 memory_gb`; resources of which nothing is asked for are left out."""
+    return ", ".join(f"{value:g} {name}" for name, value in values.items() if value) or "nothing"
+
+
+def exit_code_of(job: Job) -> int:
+    """What `rota wait` ends with: the job's own exit code, or 125 if it has none of its own (cancelled, or never started)."""
+    if job.state == "done":
+        return 0
+    return (job.exit_code or 125) if job.state == "failed" else 125
+
+
+def outcome(job: Job) -> str:
+    """A job in one line, as far as it has come."""
+    parts: list[str] = [job.state]
+    if job.state == "failed" and job.exit_code:
+        parts.append(f"exit code {job.exit_code}")
+    if job.run_s is not None:
+        parts.append(f"ran {duration(job.run_s)}")
+    if job.reason:
+        parts.append(printable(job.reason))
+    return f"job {job.id}: {', '.join(parts)}"

@@ -1,0 +1,122 @@
+"""`rota serve`: runs a plan on this machine."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+import rota
+from rota.cli.output import ProgressLine, remark
+
+if TYPE_CHECKING:
+    from rota.policy import PlanFile
+
+
+def serve(
+    file: Path | None = None,
+    /,
+    *,
+    policy: str | None = None,
+    directory: Annotated[Path | None, Parameter(alias="-d")] = None,
+    tcp: str | None = None,
+    time_unit: Literal["s", "min", "h", "d"] | None = None,
+    preemption: Literal["none", "suspend", "requeue"] | None = None,
+    grace: float | None = None,
+    learn: bool | None = None,
+    seed: int = 0,
+) -> None:
+    """Runs a plan on this machine: takes jobs, decides which of them run together, and runs them.
+
+    Stays in the foreground; Ctrl-C or SIGTERM ends it, the jobs go on, and the next one finds them. Jobs come by: rota submit.
+
+    Parameters
+    ----------
+    file
+        The plan (from: rota plan FILE), or a system, a TOML file, which is planned first. Without it, the plan of last time goes on.
+    policy
+        Run this policy instead of the plan's: a name (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers,
+        server-filling) or a policy file. With a system, nothing is planned then.
+    directory
+        Where the scheduler keeps its state and its socket. $ROTA_DIR, or ~/.local/state/rota, if not given.
+    tcp
+        Listen on TCP as well, as HOST:PORT; other hosts than loopback need a token (rota token add NAME).
+    time_unit
+        The unit of time of the file's rates and sizes; seconds if neither this nor the file says so.
+    preemption
+        none: a running job is never stopped; suspend: by SIGSTOP; requeue: ended, and started again later.
+    grace
+        Seconds from SIGTERM to SIGKILL.
+    learn
+        Whether the plan is made anew when arrivals or sizes drift from it.
+    seed
+        Of the policy's own randomness.
+    """
+    import asyncio
+
+    try:
+        from rota.live.daemon import run_daemon
+        from rota.live.paths import state_directory
+    except ModuleNotFoundError as error:
+        raise rota.RotaError(f"the scheduler needs {error.name}: pip install 'rota[live]'") from None
+    given = {"time_unit": time_unit, "preemption": preemption, "grace_s": grace, "learn": learn}
+    plan = None if file is None else _plan(file, policy, {key: value for key, value in given.items() if value is not None})
+    if plan is None and (policy is not None or any(value is not None for value in given.values())):
+        raise rota.BadSpec([rota.Problem("FILE", "is missing: without it, the plan of last time goes on as it was")])
+    where = state_directory() if directory is None else directory.absolute()
+    address = None if tcp is None else _host_and_port(tcp)
+    asyncio.run(run_daemon(where, plan, tcp=address, seed=seed, tell=_tell))
+
+
+def _tell(text: str) -> None:
+    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {text}", file=sys.stderr, flush=True)
+
+
+def _host_and_port(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or not 0 <= int(port) < 65536:
+        raise rota.BadSpec([rota.Problem("--tcp", "must be HOST:PORT, as 127.0.0.1:8080", text)])
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _plan(file: Path, policy: str | None, given: dict[str, object]) -> PlanFile:
+    """The plan to run: read, or made from a system; with the settings of the command line."""
+    from dataclasses import replace
+
+    from rota.model.live import live_settings
+    from rota.policy import read_plan_file
+
+    if file.suffix == ".toml":
+        plan = _planned(file, policy)
+    else:
+        plan = read_plan_file(file)
+        if policy is not None:
+            plan = replace(plan, policy=_policy(policy), predicted={})
+    settings = live_settings(plan.live.model_dump() | given, plan.system.resources)
+    return replace(plan, live=settings)
+
+
+def _planned(file: Path, policy: str | None) -> PlanFile:
+    import tomllib
+
+    from rota.cli.plan import plan_file
+    from rota.model.live import live_settings
+    from rota.policy import PlanFile
+
+    system = rota.read_system(file)
+    if policy is not None:
+        live = live_settings(tomllib.loads(file.read_text(encoding="utf-8")).get("live"), system.resources, str(file))
+        return PlanFile(system, _policy(policy), live)
+    remark(f"planning {file.name}, which takes half a minute or so (rota plan shows what comes of it)")
+    with ProgressLine() as line:
+        found = rota.plan(system, progress=lambda at: line.update(at.time_s, f"{at.step}, {at.time_s:.0f} s"))
+    return plan_file(found, file)
+
+
+def _policy(policy: str) -> rota.MSR:
+    from rota.cli.simulate import named_or_read
+
+    return named_or_read(policy)  # type: ignore[return-value]  # a policy that has a file

@@ -1,0 +1,77 @@
+"""`rota wait`: until jobs have ended, with their exit code."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rota.cli.live_parts import At, connect, exit_code_of, ids_text, outcome, parse_duration, parse_ids
+from rota.cli.output import remark
+
+if TYPE_CHECKING:
+    from rota.live.client import Client
+    from rota.live.messages import Job
+
+_TIMED_OUT = 124
+_RETRY_S = 1.0
+
+
+def wait(*id: str, timeout: str | None = None, at: At = None) -> int:
+    """Waits until jobs have ended, and ends with the exit code of the job.
+
+    Of several jobs, with the first exit code that is not 0. 128 + n if signal n ended the job, 125 if it was cancelled or could not be
+    started, 124 after the timeout.
+
+    Parameters
+    ----------
+    id
+        Numbers of jobs or ranges of them: 12 14-16.
+    timeout
+        Wait no longer than this: 90 (seconds), 5m, 1h30m.
+    at
+        The scheduler: unix:/path, http://host:port or its state directory. $ROTA_ADDRESS, or your own, if not given.
+    """
+    ids = parse_ids(id)
+    timeout_s = None if timeout is None else parse_duration(timeout, "--timeout")
+    with connect(at) as client:
+        return wait_for(client, ids, timeout_s)
+
+
+def wait_for(client: Client, ids: Sequence[int], timeout_s: float | None = None) -> int:
+    """Waits for all of them, says how each ended, and returns the exit code."""
+    from rota.live.messages import ENDED
+
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    client.job(max(ids))  # numbers go up by one: if there is no such job, that is told now and not after hours
+    code = 0
+    try:
+        for number in ids:
+            job = _ended(client, number, deadline)
+            if job.state not in ENDED:
+                remark(f"rota: not ended after the timeout: {outcome(job)}")
+                return _TIMED_OUT
+            remark(outcome(job))
+            code = code or exit_code_of(job)
+    except KeyboardInterrupt:
+        remark(f"jobs go on without you; to end them: rota cancel {ids_text(ids).replace(', ', ',')}")
+        raise
+    return code
+
+
+def _ended(client: Client, number: int, deadline: float | None) -> Job:
+    """The job when it has ended or time is up. A scheduler that is restarted meanwhile keeps its jobs: it is waited for as well."""
+    from rota.live.errors import NotReachable
+
+    told = False
+    while True:
+        left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+        try:
+            return client.wait(number, timeout_s=left)
+        except NotReachable:
+            if left is not None and left <= _RETRY_S:
+                raise
+            if not told:
+                remark("the scheduler does not answer; waiting for it to come back")
+                told = True
+            time.sleep(_RETRY_S)

@@ -1,0 +1,206 @@
+"""The record of one attempt to run a job: `run/<job>.<attempt>`, a small file written by the supervisor and read by the daemon.
+
+    offset     0  who        the supervisor and the boot it lives in
+             256  started    the job's process
+             512  suspended  whether the job is stopped
+             768  failed     why the program could not be executed (written by the child that tried)
+            2048  ended      exit code, times, use
+
+Its name appears only when the file is complete: locked, allocated in full and signed. So a file that is there and not locked has lost
+its supervisor, and a disk that fills up later cannot keep the start or the end from being recorded. Each record is one line of JSON,
+written by one `pwrite` into space that is there already.
+
+The lock is a POSIX record lock, not an flock: it belongs to the supervisor alone (a forked child does not hold it), so a lock that is
+held means that the process which signed is alive. Nothing is forced to the disk: after a power cut an end may be missing, and the
+attempt is lost (`boot` tells that the machine was started anew since).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import signal
+import time
+from typing import Any, Literal, NamedTuple
+
+__all__ = ["Attempt", "Record", "adopt", "boot_id", "end_strays", "is_held", "look", "record_path", "remove", "sweep"]
+
+_SIZE = 4096
+_PLACES = {"who": (0, 256), "started": (256, 256), "suspended": (512, 256), "failed": (768, 1280), "ended": (2048, 2048)}
+
+
+class Attempt(NamedTuple):
+    """What the record of an attempt says. Wall times are seconds since 1970; `*_boottime` are on CLOCK_BOOTTIME, never set.
+
+    The use of time and memory is that of all processes of the job; `max_rss_bytes` is that of the largest of them, and at least that of
+    the interpreter which forked it (about 10 MB). `ended` is the end of the main process; `leftovers` says that others outlived it.
+    """
+
+    state: Literal["absent", "alive", "ended", "lost"]
+    supervisor: int | None = None
+    boot: str = ""
+    pid: int | None = None
+    started: float | None = None
+    started_boottime: float | None = None
+    suspended: bool = False
+    exit_code: int | None = None
+    how: str = ""
+    error: str = ""
+    ended: float | None = None
+    ended_boottime: float | None = None
+    user_s: float | None = None
+    system_s: float | None = None
+    max_rss_bytes: int | None = None
+    leftovers: bool = False
+
+
+def boot_id() -> str:
+    """A text that changes whenever the machine is started."""
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+
+
+def record_path(run_directory: str, job: int, attempt: int) -> str:
+    """The record of this attempt."""
+    return f"{run_directory}/{job}.{attempt}"
+
+
+class Record:
+    """The writing end, held by a supervisor for its life. `claim` makes one; it raises FileExistsError if the attempt was claimed."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path, self.descriptor = path, descriptor
+
+    @classmethod
+    def claim(cls, run_directory: str, job: int, attempt: int, boot: str) -> Record:
+        """Create and lock the record of this attempt: exactly one process ever succeeds. OSError ENOSPC: the disk is full."""
+        path, draft = record_path(run_directory, job, attempt), f"{run_directory}/.{job}.{attempt}.{os.getpid()}"
+        descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.posix_fallocate(descriptor, 0, _SIZE)
+            record = cls(path, descriptor)
+            record.write("who", supervisor=os.getpid(), boot=boot)
+            os.link(draft, path)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        finally:
+            os.unlink(draft)
+        return record
+
+    def write(self, what: str, **fields: object) -> None:
+        """Write one record over the one that was there."""
+        offset, length = _PLACES[what]
+        if "error" in fields:
+            fields["error"] = str(fields["error"])[: length // 8]  # a character takes up to six bytes of JSON
+        line = json.dumps(fields, separators=(",", ":")).encode() + b"\n"
+        if len(line) > length:
+            raise ValueError(f"the record {what!r} is {len(line)} bytes long, more than {length}")
+        os.pwrite(self.descriptor, line, offset)
+
+    def read(self, what: str) -> dict[str, Any]:
+        """The record, or {} where there is none."""
+        return _read(self.descriptor, what)
+
+    def withdraw(self) -> None:
+        """Take the claim back: nothing was run."""
+        os.unlink(self.path)
+        os.close(self.descriptor)
+
+
+def look(run_directory: str, job: int, attempt: int) -> Attempt:
+    """The state of an attempt: "absent" (never claimed), "alive", "ended", or "lost" (the supervisor is gone and told no end)."""
+    try:
+        descriptor = os.open(record_path(run_directory, job, attempt), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return Attempt("absent")
+    try:
+        held = is_held(descriptor)  # before reading: an end that is written in between must not be missed
+        fields = {key: value for what in _PLACES for key, value in _read(descriptor, what).items() if key in Attempt._fields}
+    finally:
+        os.close(descriptor)
+    return Attempt("ended" if "exit_code" in fields else "alive" if held else "lost", **fields)
+
+
+def adopt(run_directory: str, job: int, attempt: int) -> tuple[Attempt, int | None]:
+    """The state of an attempt and, if it is alive, a pidfd of its supervisor (the caller closes it)."""
+    seen = look(run_directory, job, attempt)
+    if seen.state != "alive" or seen.supervisor is None:
+        return seen, None
+    try:
+        pidfd = os.pidfd_open(seen.supervisor)
+    except ProcessLookupError:
+        return look(run_directory, job, attempt), None
+    # Whoever holds the lock now held it before, too: so the number named that process when the pidfd was opened.
+    again = look(run_directory, job, attempt)
+    if again.state == "alive":
+        return again, pidfd
+    os.close(pidfd)
+    return again, None
+
+
+def remove(run_directory: str, job: int, attempt: int) -> None:
+    """Remove the record of an attempt that is over and known to be."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(record_path(run_directory, job, attempt))
+
+
+def sweep(run_directory: str) -> None:
+    """Remove drafts left by supervisors that were killed while claiming; only when no launcher is alive."""
+    for name in os.listdir(run_directory):
+        if name.startswith("."):
+            os.unlink(f"{run_directory}/{name}")
+
+
+def end_strays(run_directory: str, job: int, attempt: int, patience_s: float = 2.0) -> int:
+    """Kill what a lost attempt left behind, found by ROTA_RUN in its environment; the number of processes killed.
+
+    A supervisor that is killed takes its job's main process with it, but not that one's children.
+    """
+    mark, killed = b"ROTA_RUN=" + os.fsencode(record_path(run_directory, job, attempt)), set[int]()
+    limit = time.monotonic() + patience_s
+    while (found := {pid for pid in _pids() if mark in _environment(pid)}) and time.monotonic() < limit:
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if found <= killed:
+            time.sleep(0.01)  # killed and not yet gone
+        killed |= found
+    return len(killed)
+
+
+def is_held(descriptor: int) -> bool:
+    """Whether another process holds the lock of this file."""
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EAGAIN):
+            return True
+        raise
+    fcntl.lockf(descriptor, fcntl.LOCK_UN)
+    return False
+
+
+def _read(descriptor: int, what: str) -> dict[str, Any]:
+    offset, length = _PLACES[what]
+    line, newline, _ = os.pread(descriptor, length, offset).partition(b"\n")
+    try:
+        return dict(json.loads(line)) if newline else {}
+    except ValueError:  # spoiled by a power cut
+        return {}
+
+
+def _pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:  # it ended, or belongs to somebody else
+        return []

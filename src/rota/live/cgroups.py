@@ -1,0 +1,71 @@
+"""A cgroup (version 2) of our own, where the system has delegated one: the only way to limit what a whole job really uses."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+__all__ = ["delegated_group", "own_group"]
+
+_LEAF = "rota-daemon"
+
+
+def own_group() -> str | None:
+    """The directory of this process's cgroup v2, or None where that hierarchy is not mounted."""
+    with open("/proc/self/cgroup") as file:
+        path = next((line.strip()[3:] for line in file if line.startswith("0::")), None)
+    with open("/proc/self/mountinfo") as file:
+        mounts = [line.split() for line in file if " - cgroup2 " in line]
+    if path is None or not mounts:
+        return None
+    root, point = mounts[0][3], mounts[0][4]
+    inside = path if root == "/" else path.removeprefix(root)
+    return os.path.normpath(f"{point}/{inside.lstrip('/')}")
+
+
+def delegated_group() -> str | None:
+    """Make room for one cgroup per job with a limit of its memory; the directory to make them in, or None if that is not to be had.
+
+    A cgroup that hands a controller down may hold no process itself, so the daemon moves into a leaf of its own.
+    """
+    group = own_group()
+    if group is None:
+        return None
+    if os.path.basename(group) == _LEAF:
+        group = os.path.dirname(group)
+    leaf = f"{group}/{_LEAF}"
+    try:
+        with open(f"{group}/cgroup.controllers") as file:
+            if "memory" not in file.read().split() or not _is_ours(group):
+                return None
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(leaf)
+        _write(f"{leaf}/cgroup.procs", str(os.getpid()))
+    except OSError:
+        return None
+    try:
+        _write(f"{group}/cgroup.subtree_control", "+memory")
+    except OSError:  # other processes live in it: leave all as it was
+        with contextlib.suppress(OSError):
+            _write(f"{group}/cgroup.procs", str(os.getpid()))
+            os.rmdir(leaf)
+        return None
+    return group
+
+
+def _is_ours(group: str) -> bool:
+    """Whether it was given to us. Root can write to every cgroup, also to those that systemd keeps: then its mark must be there."""
+    if not os.access(group, os.W_OK):
+        return False
+    if os.geteuid() != 0:
+        return True
+    for mark in ("user.delegate", "trusted.delegate"):
+        with contextlib.suppress(OSError):
+            if os.getxattr(group, mark) == b"1":
+                return True
+    return False
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)

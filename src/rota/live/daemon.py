@@ -1,0 +1,77 @@
+"""The daemon: one service, its listeners, and signals. Runs in the foreground; SIGTERM and Ctrl-C end it while the jobs go on."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import resource
+import signal
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+
+from rota.live.api import make_app
+from rota.live.errors import Refused
+from rota.live.listen import serve_http
+from rota.live.paths import socket_path
+from rota.live.service import Service
+from rota.live.tokens import Tokens
+from rota.policy import PlanFile
+
+__all__ = ["run_daemon"]
+
+
+async def run_daemon(
+    directory: Path,
+    plan: PlanFile | None,
+    *,
+    tcp: tuple[str, int] | None = None,
+    seed: int = 0,
+    tell: Callable[[str], None] = print,
+) -> None:
+    """Serves until SIGTERM or SIGINT. `Refused` if another daemon serves this directory."""
+    path = socket_path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    directory.chmod(0o700)  # whoever can write here can run programs as this user
+    lock = os.open(directory / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise Refused(f"another scheduler serves {directory}: end it first, or give another directory (--directory)") from None
+    _many_files()
+    try:
+        service = Service(directory, plan, seed=seed, tell=tell)
+        ending = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, ending.set)
+        await service.open()
+        try:
+            async with AsyncExitStack() as stack:
+                tokens = Tokens(directory / "tokens.json")
+                if tcp is not None:
+                    app = make_app(service, tokens=tokens, trusted=False)
+                    address = await stack.enter_async_context(serve_http(app, tcp=tcp))
+                    tell(f"listening on {address}")
+                    if not tokens.names():
+                        tell("no token is set: every user of this machine can submit jobs over TCP (rota token add NAME sets one)")
+                app = make_app(service, tokens=None, trusted=True)
+                address = await stack.enter_async_context(serve_http(app, unix=path))
+                tell(f"listening on {address}")
+                await ending.wait()
+                tell("ending; the jobs go on")
+        finally:
+            await service.close()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+    finally:
+        os.close(lock)
+
+
+def _many_files() -> None:
+    """A descriptor per running job: as many as are allowed."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,0 +1,49 @@
+"""What can go wrong between a user and the scheduler; each error knows its HTTP status."""
+
+from __future__ import annotations
+
+from rota.errors import RotaError
+
+__all__ = ["LiveError", "NoRoom", "NoSuchJob", "NoSuchPlan", "NotAllowed", "NotReachable", "Refused"]
+
+
+class LiveError(RotaError):
+    """The root of this branch."""
+
+    status = 400
+
+
+class NoSuchJob(LiveError):
+    """No job has this number."""
+
+    status = 404
+
+
+class NoSuchPlan(LiveError):
+    """No plan has this number."""
+
+    status = 404
+
+
+class Refused(LiveError):
+    """It cannot be done in the present state: cancelling a job that has ended, holding one that runs."""
+
+    status = 409
+
+
+class NoRoom(LiveError):
+    """The disk is full: nothing new is accepted until it is not."""
+
+    status = 507
+
+
+class NotAllowed(LiveError):
+    """No token, or a wrong one."""
+
+    status = 401
+
+
+class NotReachable(LiveError):
+    """No scheduler answers (raised by the client)."""
+
+    status = 503

@@ -1,0 +1,230 @@
+"""The planner: which plan is in use, what is learnt about the jobs, and when the plan is made anew.
+
+Every minute the rates and sizes seen are held against the plan's. Where they drifted, a process of its own designs the rota again; the new
+plan is swapped in without touching a running job, with its reason, unless the plan in use is pinned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rota.capacity import system_load
+from rota.decide import policy_name, seeded
+from rota.errors import RotaError
+from rota.live.errors import NoRoom, NoSuchPlan
+from rota.live.learning import Estimate, Learner
+from rota.live.messages import PlanVersion
+from rota.live.queue import Queue, boot_now
+from rota.live.replan import Replanned, learned_system, replan
+from rota.live.store import Job, PlanRow, Store
+from rota.policy import PlanFile, plan_file_from_json, plan_file_to_json, policy_from_json
+
+__all__ = ["Planner", "choose_plan"]
+
+_DAY_S = 86_400.0
+_LOOK_S = 60.0
+_LOAD_S = 10.0  # for the load of a plan
+
+
+def choose_plan(store: Store, given: PlanFile | None) -> tuple[int, PlanFile]:
+    """The plan to run: the one given, if it is not the one given last time; then, or without one, the one that was in use."""
+    rows = {row.number: row for row in store.plans()}
+    text = None if given is None else plan_file_to_json(given)
+    if rows and (text is None or text == store.note("given")):
+        number = int(store.note("plan"))
+        return number, plan_file_from_json(rows[number].text)
+    if given is None or text is None:
+        raise NoSuchPlan("this state directory has no plan yet: give one (from: rota plan FILE)")
+    number = max(rows, default=0) + 1
+    store.write(plans=[_row(number, given, "given at the start")], notes={"plan": number, "given": text, "pinned": False})
+    return number, given
+
+
+def _row(number: int, plan: PlanFile, reason: str) -> PlanRow:
+    load = plan.load if plan.load is not None else system_load(plan.system, time_limit_s=_LOAD_S).load
+    return PlanRow(number, time.time(), plan_file_to_json(plan), policy_name(plan.policy), reason, load)
+
+
+class Planner:
+    """Learns from a queue and keeps its plan up to date."""
+
+    def __init__(self, queue: Queue, plan: PlanFile, tell: Callable[[str], None]) -> None:
+        self._queue, self._store, self._tell = queue, queue.store, tell
+        self.plan, self.pinned, self.redesigning = plan, bool(queue.store.note("pinned")), False
+        system, unit_s = plan.system, plan.live.unit_s
+        window_s = _DAY_S if plan.live.window is None else plan.live.window * unit_s
+        self.learner = Learner(system.names, *self._planned(plan), window_s, **self._weights(plan), t=boot_now())
+        self._served = np.full(len(system.names), -1)
+        self._overloaded = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        queue.on_change, queue.on_orders = self._changed, self._orders
+
+    def open(self) -> None:
+        """Begins to look, once a minute."""
+        if (kept := self._store.note("learner")) is not None:
+            self.learner.restore(kept, boot_now())
+        self._later()
+        if not self.plan.predicted:
+            self._task(self._predict())
+
+    async def close(self) -> None:
+        """Stops learning; what was learnt is kept."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._keep()
+
+    # ------------------------------------------------------------------------------------------------------------ learning
+
+    @staticmethod
+    def _planned(plan: PlanFile) -> tuple[list[float], list[float]]:
+        """Rates per second and mean sizes in seconds."""
+        unit_s = plan.live.unit_s
+        return (plan.system.arrival_rate / unit_s).tolist(), (unit_s / plan.system.service_rate).tolist()
+
+    def _weights(self, plan: PlanFile) -> dict[str, Any]:
+        sizes = plan.system.sizes
+        cv = [max(size.moment(2) / size.moment(1) ** 2 - 1, 0.0) ** 0.5 for size in sizes]
+        best = system_load(plan.system, time_limit_s=_LOAD_S)
+        self.load = best.load  # of the plan
+        return {"size_cv": cv if np.isfinite(cv).all() else None, "slot_load": best.type_price.tolist()}
+
+    def _changed(self, what: str, job: Job, boot: float) -> None:
+        kind = self._queue.kind_of(job.type)
+        if kind < 0:
+            return
+        if what == "arrived":
+            self.learner.arrived(kind, boot)
+        elif what == "withdrawn":
+            self.learner.withdrawn(kind, boot, job.submitted_boot)
+        else:
+            self.learner.finished(kind, boot, job.served_s)
+
+    def _orders(self, boot: float) -> None:
+        running = self._queue.floor.state.running
+        for i in np.flatnonzero(running != self._served):
+            self.learner.serving(int(i), boot, int(running[i]))
+        self._served = running.copy()
+
+    def estimate(self) -> Estimate:
+        """What is known now."""
+        return self.learner.estimate(boot_now())
+
+    def _later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
+
+    def _look(self) -> None:
+        self._later()
+        self._keep()
+        estimate = self.estimate()
+        if estimate.load is not None and (estimate.load >= 1) != self._overloaded:
+            self._overloaded = estimate.load >= 1
+            over = f"the load is {estimate.load:.3g}: {estimate.load - 1:.1%} more work comes than the server can do"
+            self._tell(over if self._overloaded else f"the load is below 1 again: {estimate.load:.3g}")
+        if self.plan.live.learn and not self.pinned and not self.redesigning and (drift := self.learner.drift(estimate)) is not None:
+            self._tell(f"{drift.reason}: designing anew")
+            self._task(self._redesign(estimate, drift.reason))
+
+    def _keep(self) -> None:
+        try:
+            self._store.write(notes={"learner": self.learner.state(boot_now()), "measures": self._queue.measures.state()})
+        except NoRoom as error:
+            self._tell(str(error))
+
+    # ------------------------------------------------------------------------------------------------------------ other plans
+
+    async def _redesign(self, estimate: Estimate, reason: str) -> None:
+        plan = self.plan
+        system = learned_system(plan.system, estimate.arrival_rate, estimate.mean_size_s, plan.live.unit_s)
+        new = await self._replanned(system, design=True)
+        if new is None or self.pinned:
+            return
+        policy = policy_from_json(new.policy)
+        better = f"{reason}{'; the policy stays' if new.kept else ''}{'; ' + new.remark if new.remark else ''}"
+        number = max(row.number for row in self._store.plans()) + 1
+        changed = PlanFile(system, policy, plan.live, new.load, _predicted(new))
+        self._install(_row(number, changed, better), changed)
+
+    async def _predict(self) -> None:
+        new = await self._replanned(self.plan.system, design=False)
+        if new is not None:
+            self.plan = replace(self.plan, predicted=_predicted(new))
+
+    async def _replanned(self, system: Any, design: bool) -> Replanned | None:
+        self.redesigning = design
+        try:
+            return await replan(system, self.plan.policy, design=design)
+        except RotaError as error:
+            self._tell(f"no new plan: {error}")
+            return None
+        finally:
+            self.redesigning = False
+
+    def _install(self, row: PlanRow, plan: PlanFile, new: bool = True) -> None:
+        """Swaps a plan in. No running job is touched."""
+        queue = self._queue
+        random = seeded(np.random.SeedSequence([queue.seed, row.number, int(time.time())]))
+        notes = {"plan": row.number, "pinned": self.pinned}
+        self._store.write(plans=[row] if new else [], notes=notes)
+        self.plan = plan
+        self.learner.replan(*self._planned(plan), **self._weights(plan))
+        queue.swap(plan, row.number, random, row.reason)
+        self._tell(f"plan {row.number} ({row.policy}, load {row.load:.3g}) in use: {row.reason}")
+
+    def use(self, number: int) -> PlanVersion:
+        """Goes back to a plan, and pins it: otherwise the next look would undo that."""
+        row = next((row for row in self._store.plans() if row.number == number), None)
+        if row is None:
+            raise NoSuchPlan(f"there is no plan {number}")
+        self.pinned = True
+        self._install(replace(row, reason=f"chosen by hand (first: {row.reason})"), plan_file_from_json(row.text), new=False)
+        return next(plan for plan in self.plans() if plan.number == number)
+
+    def pin(self, pinned: bool) -> None:
+        """Keeps the plan in use whatever is learnt, or lets it change again."""
+        self._store.write(notes={"pinned": pinned})
+        self.pinned = pinned
+
+    def plans(self) -> list[PlanVersion]:
+        """Every plan that was in use, oldest first."""
+        return [self._version(row) for row in self._store.plans()]
+
+    def _version(self, row: PlanRow) -> PlanVersion:
+        plan = plan_file_from_json(row.text)
+        in_use = row.number == self._queue.plan_number
+        names, (rates, sizes) = plan.system.names, self._planned(plan)
+        predicted = self.plan.predicted if in_use else plan.predicted
+        return PlanVersion(
+            number=row.number,
+            time=row.time,
+            policy=row.policy,
+            reason=row.reason,
+            load=row.load,
+            in_use=in_use,
+            pinned=in_use and self.pinned,
+            arrival_rate=dict(zip(names, rates, strict=True)),
+            mean_size_s=dict(zip(names, sizes, strict=True)),
+            predicted_mean_response_s={name: row["mean"] * plan.live.unit_s for name, row in predicted.items() if "mean" in row},
+        )
+
+    def _task(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _predicted(new: Replanned) -> dict[str, dict[str, float]]:
+    """What is known of each type."""
+    return {
+        name: {key: value for key in ("mean", "p50", "p95", "p99") if (value := getattr(row, key)) is not None}
+        for name, row in new.predicted.items()
+    }

@@ -1,0 +1,512 @@
+"""The queue of one machine: takes jobs in, asks the floor what to do, has the crew do it, and follows every job to its end.
+
+One thread, one event loop. What happens changes the state in memory at once; `turns` writes it down and then has it done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota import __version__
+from rota.decide import policy_name, seeded
+from rota.errors import BadSpec, Problem
+from rota.live.attempts import Attempt, boot_id
+from rota.live.crew import END, KILL, RESUME, SUSPEND, Crew
+from rota.live.errors import NoSuchJob, Refused
+from rota.live.eventlog import EventLog
+from rota.live.floor import OWN, Floor, Orders
+from rota.live.intake import class_of
+from rota.live.launcher import Order
+from rota.live.limits import Limits, Share
+from rota.live.measures import Measures
+from rota.live.messages import ENDED, JobRequest, Submitted
+from rota.live.metrics import Counters
+from rota.live.store import Job, Request, Store
+from rota.live.turns import Act, Turns
+from rota.policy import PlanFile
+
+__all__ = ["Queue", "boot_now"]
+
+_AGAIN_S = 1.0  # after a start that found no room
+_SERVED = ("starting", "running")
+
+
+def boot_now() -> float:
+    """Seconds by a clock that nobody sets."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Queue:
+    """Jobs and what becomes of them. `on_change(what, job, boot)` is told of arrivals, withdrawals and ends, `on_orders(boot)` when others
+    may be in service than before: what the planner learns from.
+    """
+
+    def __init__(
+        self, directory: Path, store: Store, plan: PlanFile, number: int, *, seed: int = 0, tell: Callable[[str], None] = print
+    ) -> None:
+        self.store, self.plan_number, self.seed = store, number, seed
+        self.directory, self.settings, self.system, self.unit_s, self.tell = directory, plan.live, plan.system, plan.live.unit_s, tell
+        self.boot, self.began = boot_id(), boot_now()
+        self.limits = Limits(
+            self.system.resources, self.system.capacity.tolist(), self.system.demand.tolist(), memory=self.settings.memory_limit
+        )
+        if self.limits.gpus is not None and any(self.settings.releasable.get(name) for name in ("gpus", "gpu")):
+            raise BadSpec([Problem("live.releasable", "a suspended process keeps its devices: gpus cannot be released")])
+        self.releases_cores = any(self.settings.releases(name) for name in ("cores", "cpus", "cpu") if name in self.system.resources)
+        self.floor = Floor(
+            self.system,
+            plan.policy,
+            seeded(np.random.SeedSequence(seed)),
+            stop=self.settings.preemption,
+            releasable=[self.settings.releases(name) for name in self.system.resources],
+        )
+        self._log = EventLog(directory / "events.jsonl")
+        self.crew = Crew(directory, self._running, self._over, tell)
+        self.turns = Turns(self.store, self._log, self._carry_out, self._notes, tell)
+        self.counters, self.measures = Counters(), Measures()
+        self.on_change: Callable[[str, Job, float], None] = lambda what, job, boot: None
+        self.on_orders: Callable[[float], None] = lambda boot: None
+        self.here: dict[int, Job] = {}  # those that have not ended
+        self._ended: dict[int, set[asyncio.Event]] = {}  # who waits for which
+        self._dependents: dict[int, set[int]] = {}
+        self._stopping_since: dict[int, float] = {}
+        self._last_job = max(self.store.last("jobs"), self.store.note("last_job") or 0)
+        self._last_request = max(self.store.last("requests"), self.store.note("last_request") or 0)
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # ------------------------------------------------------------------------------------------------------------ begin and end
+
+    async def open(self) -> None:
+        """Finds every job that was there and goes on with it."""
+        self.loop = asyncio.get_running_loop()
+        await self.crew.open()
+        self.turns.open()
+        self.announce()
+        if (kept := self.store.note("measures")) is not None:
+            self.measures = Measures.restored(kept)
+        saved, now = self.store.note("floor"), self.now()
+        over = self._recover(self.store.live(), saved is not None and saved["boot"] == self.boot)
+        if saved is not None and saved["boot"] == self.boot and saved["plan"] == self.plan_number:
+            self._do(self.floor.recall(saved, now))
+        else:
+            self._do(self.floor.begin(now))
+        for job, seen in over:
+            if seen.state == "lost":
+                self.crew.clear(job.id, job.attempt, seen)
+            else:
+                self._over(job.id, job.attempt, seen)
+
+    def _recover(self, jobs: list[Job], same_boot: bool) -> list[tuple[Job, Attempt]]:
+        """Puts the jobs of an earlier daemon on the floor; returns those whose attempt is over.
+
+        The crew is open, so an attempt without a record was never run and never will be, unless it is ordered anew.
+        """
+        self.here = {job.id: job for job in jobs}
+        over: list[tuple[Job, Attempt]] = []
+        for job in jobs:
+            if job.state == "blocked":
+                self._depend(job)
+        queued = [job for job in jobs if job.sequence is not None]
+        queued.sort(key=lambda job: (job.state not in _SERVED, job.sequence))
+        for job in queued:
+            seen = self.crew.find(job.id, job.attempt) if job.state != "waiting" else None
+            if not same_boot:
+                job.since_boot = None
+            if seen is not None and seen.state == "absent" and job.state not in _SERVED:
+                job.state, job.cores, job.gpus = "waiting", None, None
+            request = self.store.request(job.request)
+            kind = self.kind_of(job.type)
+            state: Any = "running" if job.state in _SERVED else job.state
+            units = self.floor.units_of(request.demand) if kind == OWN else None
+            self.floor.put(job.id, kind, estimate=self._estimate(request), demand=units, sequence=job.sequence, state=state)
+            if job.state == "waiting" or seen is None:
+                continue
+            self.limits.hold(self._held(job))
+            if seen.state == "absent":
+                self.turns.act("start", job)
+            elif seen.state == "alive":
+                # The signal may not have been sent; sent twice it does no harm.
+                self.crew.send(job.id, {"suspended": SUSPEND, "stopping": END}.get(job.state, RESUME))
+                self._running(job.id, job.attempt)
+            else:
+                over.append((job, seen))
+            if job.cancel:
+                self.crew.send(job.id, KILL if job.cancel == "cancel now" else END)
+        if jobs:
+            states = Counter(job.state for job in jobs)
+            self.tell(f"found {len(jobs)} jobs: {', '.join(f'{count} {state}' for state, count in states.items())}")
+        return over
+
+    async def close(self) -> None:
+        """Writes what is to be written. Jobs go on, and the next daemon finds them."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await self.crew.close()
+        self.turns.close()
+        self._log.close()
+
+    def swap(self, plan: PlanFile, number: int, random: NDArray[np.uint64], reason: str) -> None:
+        """Goes on under another plan for the same server. No running job is touched."""
+        self.plan_number, self.system = number, plan.system
+        orders = self.floor.swap(plan.system, plan.policy, random, self.now())
+        self.turns.event("swap", plan=number, reason=reason)
+        self.announce()
+        self._do(orders)
+
+    def announce(self) -> None:
+        """Logs what this server is and does."""
+        types = {job.name: job.demand for job in self.system.job_types}
+        resources = dict(zip(self.system.resources, self.system.capacity.tolist(), strict=True))
+        policy = policy_name(self.floor.policy)
+        self.turns.event("serve", version=__version__, resources=resources, types=types, policy=policy, time_unit_s=self.unit_s)
+
+    def now(self) -> float:
+        """The time in the plan's unit."""
+        return boot_now() / self.unit_s
+
+    # ------------------------------------------------------------------------------------------------------------ jobs come
+
+    def submit(self, request: JobRequest) -> Submitted:
+        """Takes a job, or an array of them, into the queue."""
+        type, demand, remark = class_of(request, self.system)
+        if type == "own":
+            self.limits.check(demand)
+        missing = [id for id in (*request.after, *request.after_any) if self.find(id) is None]
+        if missing:
+            raise BadSpec([Problem("after", f"there is no job {id}") for id in missing])
+        asked = Request(
+            id=self._last_request + 1,
+            name=request.name,
+            argv=request.argv,
+            cwd=request.cwd,
+            env=request.env,
+            type=type,
+            demand=demand,
+            estimate_s=request.estimate_s,
+            after=list(request.after),
+            after_any=list(request.after_any),
+        )
+        indices: list[int | None] = [None] if request.array is None else list(range(request.array[0], request.array[1] + 1))
+        first, wall, boot = self._last_job + 1, time.time(), boot_now()
+        array = None if request.array is None else first
+        held: tuple[Any, str] = ("held", "held by its owner") if request.hold else ("blocked", "")
+        jobs = [
+            Job(first + k, asked.id, request.name, type, held[0], wall, boot, self.boot, array=array, idx=index, reason=held[1])
+            for k, index in enumerate(indices)
+        ]
+        told = {"what": "submit", "type": type, "demand": dict(zip(self.system.resources, demand, strict=True))}
+        self.turns.write_new(jobs, asked, [{**told, "job": job.id, "estimate_s": request.estimate_s} for job in jobs])
+        self._last_job, self._last_request = jobs[-1].id, asked.id
+        for job in jobs:
+            self.here[job.id] = job
+            if not request.hold:
+                self._try_to_queue(job)
+        return Submitted(ids=[job.id for job in jobs], type=type, remark=remark)
+
+    def kind_of(self, type: str) -> int:
+        """The number of a type; OWN for one that the plan does not have."""
+        return self.system.names.index(type) if type in self.system.names else OWN
+
+    def _estimate(self, request: Request) -> float | None:
+        return None if request.estimate_s is None else request.estimate_s / self.unit_s
+
+    def _try_to_queue(self, job: Job) -> None:
+        """Lets a job join the queue if nothing holds it back."""
+        request = self.store.request(job.request)
+        for id in (*request.after, *request.after_any):
+            found = self.find(id)
+            if found is not None and found.state in ("failed", "cancelled") and id in request.after:
+                self._end(job, "cancelled", f"job {id}, which it comes after, {'failed' if found.state == 'failed' else 'was cancelled'}")
+                return
+        if self._waits_for(request):
+            job.state = "blocked"
+            self._depend(job)
+            self.turns.changed(job)
+            return
+        was_held_back = job.reason or request.after or request.after_any
+        job.state, job.reason, job.sequence = "waiting", "", self.floor.next_sequence()
+        self.turns.changed(job)
+        if was_held_back:
+            self.turns.event("eligible", job=job.id)
+        kind, now = self.kind_of(job.type), self.now()
+        units = self.floor.units_of(request.demand) if kind == OWN else None
+        self.on_change("arrived", job, boot_now())
+        self._do(self.floor.arrive(job.id, kind, now, estimate=self._estimate(request), demand=units))
+
+    def _waits_for(self, request: Request) -> list[int]:
+        return [id for id in (*request.after, *request.after_any) if (found := self.find(id)) is not None and found.state not in ENDED]
+
+    def _depend(self, job: Job) -> None:
+        for id in self._waits_for(self.store.request(job.request)):
+            self._dependents.setdefault(id, set()).add(job.id)
+
+    def find(self, id: int) -> Job | None:
+        """A job that is here, or was."""
+        return self.here.get(id) or self.store.job(id)
+
+    # ------------------------------------------------------------------------------------------------------------ users change their mind
+
+    def cancel(self, id: int, now: bool = False) -> Job:
+        """Ends a job: one that waits at once, one that runs by SIGTERM and, after its grace, SIGKILL (`now`: SIGKILL)."""
+        job = self._live(id)
+        if job.state in ("held", "blocked", "waiting"):
+            if job.state == "waiting":
+                self.on_change("withdrawn", job, boot_now())
+            self._end(job, "cancelled", "cancelled by its owner")
+        else:
+            job.cancel, job.reason = "cancel now" if now else "cancel", "cancelled by its owner"
+            self.turns.act("kill" if now else "end", job)
+        return job
+
+    def hold(self, id: int) -> Job:
+        """Takes a waiting job out of the queue until it is released."""
+        job = self._live(id)
+        if job.state not in ("waiting", "blocked", "held"):
+            raise Refused(f"job {id} is {job.state}: only a job that waits can be held")
+        if job.state == "waiting":
+            self.on_change("withdrawn", job, boot_now())
+            job.sequence = None
+            self._do(self.floor.leave(id, self.now()))
+        job.state, job.reason = "held", "held by its owner"
+        self.turns.changed(job)
+        return job
+
+    def release(self, id: int) -> Job:
+        """Lets a held job join the queue, behind those that are there."""
+        job = self._live(id)
+        if job.state != "held":
+            raise Refused(f"job {id} is {job.state}, not held")
+        self._try_to_queue(job)
+        return job
+
+    async def wait(self, id: int, timeout_s: float) -> Job:
+        """A job when it has ended, or as it is after the timeout."""
+        if id in self.here:
+            ended = asyncio.Event()
+            self._ended.setdefault(id, set()).add(ended)
+            try:
+                await asyncio.wait_for(ended.wait(), timeout_s)
+            except TimeoutError:
+                pass
+            finally:
+                self._ended.get(id, set()).discard(ended)
+        job = self.find(id)
+        if job is None:
+            raise NoSuchJob(f"there is no job {id}")
+        return job
+
+    def _live(self, id: int) -> Job:
+        if id in self.here:
+            return self.here[id]
+        job = self.store.job(id)
+        if job is None:
+            raise NoSuchJob(f"there is no job {id}")
+        raise Refused(f"job {id} has ended: {job.state}")
+
+    # ------------------------------------------------------------------------------------------------------------ what the floor orders
+
+    def _do(self, orders: Orders) -> None:
+        """Puts orders into effect: in memory now, on the machine after the next write."""
+        self.counters.decided(self.floor.decision_s)
+        boot = boot_now()
+        for id in orders.stop:
+            job = self.here[id]
+            self._out_of_service(job, boot)
+            self.counters.preemptions += 1
+            if self.settings.preemption == "suspend":
+                job.state = "suspended"
+                if self.limits.cores is not None and job.cores is not None and self.releases_cores:
+                    self.limits.cores.give_back(_ids(job.cores) or ())
+            else:
+                job.state = "stopping"
+                self._stopping_since[id] = boot
+            self.turns.event("suspend" if job.state == "suspended" else "requeue", job=id)
+            self.turns.act(job.state, job)
+        for id in orders.resume:
+            job = self.here[id]
+            job.state, job.since_boot = "running", boot
+            if self.limits.cores is not None and job.cores is not None and self.releases_cores:
+                had = _ids(job.cores) or ()
+                job.cores = _text(self.limits.cores.take(len(had), had))
+            self.turns.event("resume", job=id)
+            self.turns.act("resume", job)
+        for id in orders.start:
+            job = self.here[id]
+            share = self.limits.take(self.store.request(job.request).demand)
+            job.state, job.attempt, job.cores, job.gpus = "starting", job.attempt + 1, _text(share.cores), _text(share.gpus)
+            job.since_boot, job.started = boot, job.started or time.time()
+            self.counters.starts += 1
+            self.turns.event("start", job=id, attempt=job.attempt)
+            self.turns.act("start", job)
+        self.on_orders(boot)
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if np.isfinite(self.floor.wake):
+            delay = max(self.floor.wake * self.unit_s - boot_now(), 0.0)
+            self._timer = self.loop.call_later(min(delay, 3600.0), self._tick)  # a machine that slept is noticed within the hour
+
+    def _tick(self) -> None:
+        self._do(self.floor.tick(self.now()))
+
+    # ------------------------------------------------------------------------------------------------------------ what the crew reports
+
+    def _running(self, id: int, attempt: int) -> None:
+        job = self.here.get(id)
+        if job is not None and job.attempt == attempt and job.state == "starting":
+            job.state = "running"
+            self.turns.changed(job)
+
+    def _over(self, id: int, attempt: int, seen: Attempt) -> None:
+        """An attempt is over, and nothing of it is left on the machine."""
+        job = self.here.get(id)
+        if job is None or job.attempt != attempt:
+            return
+        if seen.state == "absent":  # nothing was run: no room for its record, or no process to be had
+            self.tell(f"job {id} could not be started: the disk is full, or no process is to be had; trying again")
+            self.loop.call_later(_AGAIN_S, self._start_again, id, attempt)
+            return
+        ended = seen.ended_boottime if seen.ended_boottime is not None and seen.boot == self.boot else boot_now()
+        if job.since_boot is not None and seen.started_boottime is not None and seen.boot == self.boot and job.served_s == 0:
+            job.since_boot = seen.started_boottime  # the program, not the wish to start it
+        told = self._stopping_since.pop(id, None)
+        asked_to_stop = job.state == "stopping" and not job.cancel and (told is None or ended >= told)
+        self._out_of_service(job, ended)
+        self.limits.give_back(self._held(job))
+        job.cores = job.gpus = None
+        self.turns.act("forget", job)
+        if asked_to_stop and seen.state == "ended":
+            job.state, job.restarts = "waiting", job.restarts + 1
+            self.turns.changed(job)
+            self._do(self.floor.stopped(id, self.now()))
+            return
+        job.exit_code, reason = seen.exit_code, seen.error
+        if seen.state == "lost":
+            same = seen.boot in ("", self.boot)
+            reason = "its supervisor was killed" if same else "the machine went down while it ran"
+        elif job.exit_code and not reason:
+            reason = f"ended by signal {job.exit_code - 128}" if seen.how == "signal" else f"exit code {job.exit_code}"
+        outcome = "cancelled" if job.cancel else "done" if job.exit_code == 0 else "failed"
+        self._end(job, outcome, job.reason if job.cancel else reason, ended)
+
+    def _start_again(self, id: int, attempt: int) -> None:
+        job = self.here.get(id)
+        if job is None or job.attempt != attempt:
+            return
+        if job.cancel or job.state not in _SERVED:  # it was never run: it can simply leave, or wait
+            self._over(id, attempt, Attempt("ended", boot=self.boot, exit_code=0 if job.cancel else 1))
+        else:
+            self.turns.act("start", job)
+
+    def _out_of_service(self, job: Job, boot: float) -> None:
+        if job.since_boot is not None:
+            job.served_s += max(boot - job.since_boot, 0.0)
+            job.since_boot = None
+        self.turns.changed(job)
+
+    def _end(self, job: Job, outcome: Any, reason: str, ended: float | None = None) -> None:
+        """A job is over, for whatever reason."""
+        boot = boot_now() if ended is None else ended
+        job.ended = time.time() - (boot_now() - boot)
+        job.response_s = boot - job.submitted_boot if job.boot == self.boot else max(job.ended - job.submitted, 0.0)
+        ran, job.state, job.reason = job.started is not None, outcome, reason if outcome != "done" else ""
+        self.turns.changed(job)
+        del self.here[job.id]
+        self.counters.job_ended(job.type, outcome, job.response_s)
+        if ran and outcome != "cancelled":
+            self.measures.ended(job.type, job.response_s, job.served_s)
+        if ran:
+            self.on_change("finished", job, boot)
+        served = {"run_s": job.served_s} if ran else {"run_s": None}
+        self.turns.event("end", job=job.id, outcome=outcome, exit_code=job.exit_code, response_s=job.response_s, **served)
+        if job.id in self.floor.jobs:
+            self._do(self.floor.leave(job.id, self.now()))
+        for event in self._ended.pop(job.id, ()):
+            event.set()
+        for id in sorted(self._dependents.pop(job.id, ())):
+            if (follower := self.here.get(id)) is not None and follower.state == "blocked":
+                self._try_to_queue(follower)
+
+    # ------------------------------------------------------------------------------------------------------------ on the machine
+
+    def _carry_out(self, acts: list[Act]) -> None:
+        """Does what was decided and is written by now. Who starts may need the cores of who is suspended: one after the other."""
+        stops = [act for act in acts if act.what == "suspended" and act.job in self.here]
+        for act in stops:
+            self.crew.send(act.job, SUSPEND)
+        rest = [act for act in acts if act.what != "suspended"]
+        if stops and rest:
+            self.turns.pause()
+            self._task(self._after(stops, rest))
+        else:
+            self._act_on(rest)
+
+    async def _after(self, stops: list[Act], rest: list[Act]) -> None:
+        await asyncio.gather(*(self.crew.suspended(act.job, act.attempt) for act in stops))
+        self._act_on(rest)
+        self.turns.go_on()
+
+    def _act_on(self, acts: list[Act]) -> None:
+        for what, id, attempt in acts:
+            if what == "forget":
+                self.crew.forget(id, attempt)
+            elif (job := self.here.get(id)) is None or job.attempt != attempt:
+                continue
+            elif what == "start":
+                self.crew.start(self._order(job))
+            else:
+                self.crew.send(id, {"resume": RESUME, "stopping": END, "end": END, "kill": KILL}[what])
+
+    def _order(self, job: Job) -> Order:
+        request = self.store.request(job.request)
+        return Order(
+            job=job.id,
+            attempt=job.attempt,
+            argv=request.argv,
+            env=request.env,
+            cwd=request.cwd,
+            type=job.type,
+            restart=job.restarts,
+            cores=_ids(job.cores),
+            gpus=self.limits.devices(_ids(job.gpus)),
+            index=job.idx,
+            memory_bytes=self.limits.memory_bytes(request.demand),
+            cgroup=self.limits.group,
+            grace_s=self.settings.grace_s,
+        )
+
+    def _notes(self) -> dict[str, Any]:
+        floor = {**self.floor.save(), "boot": self.boot, "plan": self.plan_number}
+        return {"floor": floor, "last_job": self._last_job, "last_request": self._last_request}
+
+    def _held(self, job: Job) -> Share:
+        """What a job holds of the numbered things."""
+        free = job.state == "suspended" and self.releases_cores
+        return Share(None if free else _ids(job.cores), _ids(job.gpus))
+
+    def _task(self, work: Any) -> None:
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _ids(text: str | None) -> tuple[int, ...] | None:
+    return None if text is None else tuple(int(x) for x in text.split(",") if x)
+
+
+def _text(ids: tuple[int, ...] | None) -> str | None:
+    return None if ids is None else ",".join(map(str, ids))

@@ -1,0 +1,156 @@
+"""The service: the queue, the planner and what people ask of them. This is what the HTTP interface serves."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rota.live.errors import NoSuchJob
+from rota.live.floor import OWN
+from rota.live.forecast import forecast
+from rota.live.messages import ENDED, Explanation, Job, JobRequest, JobState, PlanVersion, Status, Submitted
+from rota.live.metrics import exposition
+from rota.live.planner import Planner, choose_plan
+from rota.live.queue import Queue, boot_now
+from rota.live.store import Job as Kept
+from rota.live.store import Store
+from rota.live.view import explanation, job_message, status_of, why_not
+from rota.policy import PlanFile
+
+__all__ = ["Service"]
+
+_PRUNE_S = 3600.0
+
+
+class Service:
+    """The scheduler of one state directory. `open` it in a running event loop; `close` lets go of it while the jobs go on."""
+
+    def __init__(self, directory: Path, plan: PlanFile | None = None, *, seed: int = 0, tell: Callable[[str], None] = print) -> None:
+        self.directory = directory
+        self._store = Store(directory / "rota.db")
+        try:
+            number, plan = choose_plan(self._store, plan)
+            self.queue = Queue(directory, self._store, plan, number, seed=seed, tell=tell)
+            self.planner = Planner(self.queue, plan, tell)
+        except BaseException:
+            self._store.close()
+            raise
+        self._one_at_a_time = asyncio.Lock()
+
+    async def open(self) -> None:
+        """Finds every job that was there and goes on with it."""
+        await self.queue.open()
+        self.planner.open()
+        self._prune()
+
+    async def close(self) -> None:
+        """Jobs go on, and the next daemon finds them."""
+        self._pruning.cancel()
+        await self.planner.close()
+        await self.queue.close()
+        self._store.close()
+
+    # ------------------------------------------------------------------------------------------------------------ jobs
+
+    def submit(self, request: JobRequest) -> Submitted:
+        """Takes a job, or an array of them."""
+        return self.queue.submit(request)
+
+    def job(self, id: int) -> Job:
+        """One job."""
+        found = self.queue.find(id)
+        if found is None:
+            raise NoSuchJob(f"there is no job {id}")
+        return self._message(found)
+
+    def jobs(self, state: list[JobState] | None, type: str | None, name: str | None, limit: int, before: int | None) -> list[Job]:
+        """Jobs, newest first. What this turn changed is written first, so that the answer is what `job` would say."""
+        self.queue.turns.write()
+        return [self._message(self.queue.here.get(job.id, job)) for job in self._store.jobs(state, type, name, limit, before)]  # type: ignore[arg-type]
+
+    def cancel(self, id: int, now: bool = False) -> Job:
+        """Ends a job."""
+        return self._message(self.queue.cancel(id, now))
+
+    def hold(self, id: int) -> Job:
+        """Takes a waiting job out of the queue."""
+        return self._message(self.queue.hold(id))
+
+    def release(self, id: int) -> Job:
+        """Lets a held job join the queue."""
+        return self._message(self.queue.release(id))
+
+    async def wait(self, id: int, timeout_s: float) -> Job:
+        """The job when it has ended, or as it is after the timeout."""
+        return self._message(await self.queue.wait(id, timeout_s))
+
+    def _message(self, job: Kept) -> Job:
+        return job_message(self.queue, job, self._store.request(job.request))
+
+    def log(self, id: int, offset: int, limit: int) -> tuple[bytes, int, bool]:
+        """A part of a job's output, where the next begins, and whether nothing more will come."""
+        job = self.queue.find(id)
+        if job is None:
+            raise NoSuchJob(f"there is no job {id}")
+        over = job.state in ENDED  # looked at before reading: what is written in between must not be missed
+        try:
+            with open(self.directory / "output" / f"{id}.log", "rb") as file:
+                file.seek(offset)
+                data = file.read(limit)
+        except FileNotFoundError:
+            data = b""
+        return data, offset + len(data), over and len(data) < limit
+
+    async def explain(self, id: int) -> Explanation:
+        """Why a job is not running, and when it can be expected to."""
+        queue = self.queue
+        job = queue.find(id)
+        if job is None:
+            raise NoSuchJob(f"there is no job {id}")
+        text, ahead = why_not(queue, job, self._store.request(job.request))
+        starts: list[float] = []
+        if job.state in ("waiting", "suspended") and queue.kind_of(job.type) != OWN:
+            async with self._one_at_a_time:
+                boot = boot_now()
+                served = {
+                    here.id: (here.served_s + (0.0 if here.since_boot is None else boot - here.since_boot)) / queue.unit_s
+                    for here in queue.here.values()
+                }
+                starts = await asyncio.to_thread(forecast, queue.floor.copy(), queue.system, served, id)
+        return explanation(job, text, ahead, starts, queue.unit_s)
+
+    # ------------------------------------------------------------------------------------------------------------ the scheduler
+
+    def status(self) -> Status:
+        """The scheduler at this moment."""
+        return status_of(self.queue, self.planner)
+
+    def plans(self) -> list[PlanVersion]:
+        """Every plan that was in use."""
+        return self.planner.plans()
+
+    def use_plan(self, number: int) -> PlanVersion:
+        """Goes back to a plan, and pins it."""
+        return self.planner.use(number)
+
+    def pin(self, pinned: bool) -> Status:
+        """Keeps the plan in use, or lets it change."""
+        self.planner.pin(pinned)
+        return self.status()
+
+    def events(self, after: int, limit: int) -> list[dict[str, Any]]:
+        """The newest events; the file `events.jsonl` has all."""
+        self.queue.turns.write()
+        return self._store.events(after, limit)
+
+    def metrics(self) -> str:
+        """The page for Prometheus."""
+        return exposition(self.status(), self.queue.counters)
+
+    def _prune(self) -> None:
+        self._pruning = asyncio.get_running_loop().call_later(_PRUNE_S, self._prune)
+        for id in self._store.prune(time.time() - 86_400 * self.queue.settings.keep_days):
+            (self.directory / "output" / f"{id}.log").unlink(missing_ok=True)

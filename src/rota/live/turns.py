@@ -1,0 +1,158 @@
+"""Turns: what happened is written first, and only then done.
+
+Between two turns of the event loop, changes of jobs, events and intended actions gather; a turn writes all of them in one transaction and
+then hands the actions on. A daemon that is killed at any moment therefore finds a database that is true of the machine, or ahead of it by
+actions not yet carried out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from rota.live.errors import NoRoom
+from rota.live.eventlog import EventLog
+from rota.live.store import Job, PlanRow, Request, Store
+
+__all__ = ["Act", "Turns"]
+
+_AGAIN_S = 1.0  # after a full disk
+_EVENTS_KEPT = 10_000  # in the database; the file has all
+
+
+class Act(NamedTuple):
+    """Something to do on the machine: what, to which attempt of which job."""
+
+    what: str
+    job: int
+    attempt: int
+
+
+class Turns:
+    """Gathers and writes. `carry_out(acts)` is called after each write; `notes()` tells what else to write."""
+
+    def __init__(
+        self,
+        store: Store,
+        log: EventLog,
+        carry_out: Callable[[list[Act]], None],
+        notes: Callable[[], dict[str, Any]],
+        tell: Callable[[str], None],
+    ) -> None:
+        self._store, self._log, self._carry_out, self._notes, self._tell = store, log, carry_out, notes, tell
+        self._jobs: dict[int, Job] = {}
+        self._events: list[dict[str, Any]] = []
+        self._acts: list[Act] = []
+        self._last_event = max(store.last("events"), log.last)
+        self._planned = self._paused = self._closed = False
+        self.out_of_room = ""  # why nothing can be written, if so
+
+    def open(self) -> None:
+        """Begins to take turns in the running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._log.append(self._store.events(self._log.last))  # what an earlier daemon wrote and did not log
+        self._soon()
+
+    def close(self) -> None:
+        """Writes what is left and takes no more turns; actions that were not carried out are for the next daemon."""
+        self._closed = True
+        try:
+            self.write()
+        except NoRoom as error:
+            self._tell(str(error))
+
+    # ------------------------------------------------------------------------------------------------------------ gathering
+
+    def changed(self, job: Job) -> None:
+        """A job is to be written."""
+        self._jobs[job.id] = job
+        self._soon()
+
+    def act(self, what: str, job: Job) -> None:
+        """Something is to be done when the job is written."""
+        self._acts.append(Act(what, job.id, job.attempt))
+        self.changed(job)
+
+    def event(self, what: str, **fields: Any) -> None:
+        """An event is to be logged."""
+        self._events.append(self._numbered(what, **fields))
+        self._soon()
+
+    def pause(self) -> None:
+        """No turn before `go_on`: an action takes its time."""
+        self._paused = True
+
+    def go_on(self) -> None:
+        """Takes turns again."""
+        self._paused = False
+        self._soon()
+
+    def _numbered(self, what: str, **fields: Any) -> dict[str, Any]:
+        self._last_event += 1
+        return {"n": self._last_event, "t": time.time(), "event": what, **fields}
+
+    # ------------------------------------------------------------------------------------------------------------ writing
+
+    def write_new(self, jobs: list[Job], request: Request, events: list[dict[str, Any]]) -> None:
+        """Writes new jobs at once, before anybody is told that they are accepted. `NoRoom`: they are not."""
+        if self.out_of_room:
+            raise NoRoom(self.out_of_room)
+        self.write()  # events are written in order
+        before = self._last_event
+        told = [self._numbered(**event) for event in events]
+        try:
+            self._store.write(jobs=jobs, requests=[request], events=told)
+        except NoRoom:
+            self._last_event = before
+            raise
+        self._log_events(told)
+
+    def write_plan(self, plan: PlanRow, notes: dict[str, Any]) -> None:
+        """Writes a plan and what goes with it at once."""
+        self._store.write(plans=[plan], notes=notes)
+
+    def _soon(self) -> None:
+        if not self._planned and not self._closed:
+            self._planned = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._planned = False
+        if self._closed or self._paused:
+            return
+        try:
+            self.write()
+        except NoRoom as error:
+            if not self.out_of_room:
+                self._tell(f"{error}; nothing is started until there is room again")
+            self.out_of_room = str(error)
+            self._planned = True
+            self._loop.call_later(_AGAIN_S, self._turn)
+            return
+        if self.out_of_room:
+            self._tell("there is room again")
+            self.out_of_room = ""
+        acts, self._acts = self._acts, []
+        if acts:
+            self._carry_out(acts)
+
+    def write(self) -> None:
+        """Writes what has gathered. `NoRoom`: it stays gathered."""
+        if self._jobs or self._events:
+            self._store.write(jobs=self._jobs.values(), events=self._events, notes=self._notes())
+            told, self._events, self._jobs = self._events, [], {}
+            self._log_events(told)
+
+    def _log_events(self, told: list[dict[str, Any]]) -> None:
+        if not told:
+            return
+        try:
+            behind = told[0]["n"] > self._log.last + 1
+            before = self._log.last // _EVENTS_KEPT
+            self._log.append(self._store.events(self._log.last) if behind else told)
+            if self._log.last // _EVENTS_KEPT > before:
+                self._store.forget_events(self._log.last - _EVENTS_KEPT)
+        except (OSError, NoRoom) as error:
+            self._tell(f"events.jsonl is behind: {error}")

@@ -1,0 +1,98 @@
+"""Plans as files: everything that `rota serve` needs, in one JSON object that a person can read.
+
+{ "rota_plan": 1, "system": { "server": { … }, "jobs": { … } }, "live": { … }, "load": 0.81,
+  "policy": { "rota_policy": 1, … }, "predicted": { "train": { "mean": 3.1, "p50": 2.0, "p95": 9.4, "p99": 14.2 } } }
+
+`system` and `live` are the tables of the spec. Times are in the spec's unit.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rota.errors import BadSpec, Problem
+from rota.model import System
+from rota.model.live import LiveSettings, live_settings
+from rota.model.spec import system_from, write_toml
+from rota.policy.files import WithoutRota, policy_from_json, policy_to_json
+from rota.policy.msr import MSR
+
+__all__ = ["PLAN_VERSION", "PlanFile", "plan_file_from_json", "plan_file_to_json", "read_plan_file"]
+
+PLAN_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class PlanFile:
+    """A system, the policy to run on it, and what to expect: `predicted` response times by type (mean, p50, p95, p99)."""
+
+    system: System
+    policy: MSR | WithoutRota
+    live: LiveSettings = field(default_factory=lambda: LiveSettings())
+    load: float | None = None
+    predicted: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+def plan_file_to_json(plan: PlanFile) -> str:
+    """The file's text."""
+    content: dict[str, Any] = {
+        "rota_plan": PLAN_VERSION,
+        "system": tomllib.loads(write_toml(plan.system)),
+        "live": plan.live.model_dump(exclude_defaults=True),
+        "load": plan.load,
+        "policy": json.loads(policy_to_json(plan.policy)),
+        "predicted": plan.predicted,
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def plan_file_from_json(text: str, source: str | None = None) -> PlanFile:
+    """Reads a plan; raises `BadSpec` with the problems of the text."""
+    try:
+        raw = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise BadSpec([Problem("file", f"is not JSON: {error}")], source) from None
+    if not isinstance(raw, dict) or "rota_plan" not in raw:
+        raise BadSpec([Problem("file", 'is not a plan of Rota: it needs "rota_plan": 1 (from: rota plan FILE)')], source)
+    if raw["rota_plan"] != PLAN_VERSION:
+        raise BadSpec([Problem("rota_plan", f"this release reads version {PLAN_VERSION} of the format", raw["rota_plan"])], source)
+    known = {"rota_plan", "system", "live", "load", "policy", "predicted"}
+    problems = [Problem(name, "is not a known key") for name in raw if name not in known]
+    problems += [Problem(name, "is missing") for name in ("system", "policy") if not isinstance(raw.get(name), dict)]
+    predicted = raw.get("predicted", {})
+    if not _is_predicted(predicted):
+        problems.append(Problem("predicted", "must be a table of numbers per type"))
+    if not (raw.get("load") is None or _is_number(raw["load"])):
+        problems.append(Problem("load", "must be a number", raw["load"]))
+    if problems:
+        raise BadSpec(problems, source)
+    try:
+        system = system_from(raw["system"])
+        policy = policy_from_json(json.dumps(raw["policy"]))
+        live = live_settings(raw.get("live"), system.resources)
+    except BadSpec as error:
+        raise BadSpec(error.problems, source) from None
+    return PlanFile(system, policy, live, raw.get("load"), predicted)
+
+
+def read_plan_file(path: str | Path) -> PlanFile:
+    """Reads a plan from its file."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSpec([Problem("file", f"cannot be read: {error}")], str(path)) from None
+    return plan_file_from_json(text, str(path))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_predicted(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(row, dict) and all(isinstance(key, str) and _is_number(number) for key, number in row.items()) for row in value.values()
+    )
