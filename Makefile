@@ -41,7 +41,7 @@ docs: $(READY) ## the documentation as HTML, in docs/_build
 	$(BIN)/sphinx-build --quiet --fail-on-warning --builder html docs docs/_build
 
 console: $(READY) ## put what the commands print now into the pages that show them
-	ROTA_RENEW_CONSOLE=1 $(BIN)/python -m pytest tests/docs/test_console.py
+	ROTA_RENEW_CONSOLE=1 $(BIN)/python -m pytest tests/docs/test_console.py tests/docs/test_notebook.py
 
 lock: $(READY) ## pin the newest versions that fit pyproject.toml
 	$(BIN)/python -m pip install --quiet uv

@@ -5,13 +5,14 @@ import json
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -416,13 +417,10 @@ def test_no_such_job(verb, desk, run):
 
 
 def test_explain(desk, run):
-    """The text, the place in the queue and the expected start."""
+    """The words of the scheduler; its numbers with --json."""
     code, out, _ = run("explain", "3")
     assert code == 0
-    assert out == (
-        "job 3: waiting\nIt waits for 3 cores.\nJobs of its type before it: 2.\n"
-        "Expected to start in 4 min 10 s, with 90 % certainty within 2 h 5 min (99 simulated futures).\n"
-    )
+    assert out == "job 3: waiting\nIt waits for 3 cores.\n"
     assert json.loads(run("explain", "3", "--json")[1])["start_median_s"] == 250
     assert run("explain", "3-4")[0] == 2
 
@@ -465,7 +463,7 @@ def test_cancel(desk, run):
     """Several jobs and ranges; one that refuses is told and the others are cancelled all the same."""
     desk.known[3] = job_of(3, "done")
     code, out, errors = run("cancel", "2-4", "6")
-    assert (code, out, errors) == (1, "job 2: stopping\njob 4: stopping\njob 6: stopping\n", "rota: job 3 has ended\n")
+    assert (code, out, errors) == (1, "job 2: told to end\njob 4: told to end\njob 6: told to end\n", "rota: job 3 has ended\n")
     assert run("cancel", "--now", "7") == (0, "job 7: cancelled\n", "")
     code, out, _ = run("cancel", "1", "--json")
     assert [job["state"] for job in json.loads(out)["jobs"]] == ["stopping"]
@@ -640,25 +638,36 @@ def test_a_reader_that_leaves(arguments, desk):
         assert process.stderr.read() == b""
 
 
-def test_top_on_a_terminal(desk):
-    """On a terminal the view has a screen of its own, is renewed, and gives the terminal back at Ctrl-C."""
+def test_top_on_a_terminal(directory):
+    """On a terminal the view has a screen of its own, outlasts a restart of the scheduler, and gives the terminal back at Ctrl-C."""
     ours, theirs = pty.openpty()
-    with start("top", "--interval", "0.1", stdout=theirs, env={**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30"}) as process:
-        os.close(theirs)
+    shown = b""
+
+    def see(part: bytes) -> None:
+        """Reads until this part comes."""
+        nonlocal shown
         shown = b""
-        while shown.count(b"nMSR+backfill") < 3:
+        while part not in shown:
+            assert select.select([ours], [], [], 30)[0], shown
             shown += os.read(ours, 65536)
-        process.send_signal(signal.SIGINT)
-        while True:
-            try:
-                shown += os.read(ours, 65536)
-            except OSError:  # Linux: the other side is closed
-                break
-        assert process.wait(timeout=30) == 0
-        assert process.stderr.read() == b""
-    os.close(ours)
-    assert shown.startswith(b"\x1b[?1049h")
-    assert b"\x1b[?1049l" in shown
+
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30"}
+    with ExitStack() as stack:
+        stack.callback(os.close, ours)
+        before = stack.enter_context(ExitStack())
+        before.enter_context(served(Desk(), directory))
+        process = stack.enter_context(start("top", "--interval", "0.1", "--at", str(directory), stdout=theirs, env=environment))
+        os.close(theirs)
+        see(b"nMSR+backfill")
+        assert shown.startswith(b"\x1b[?1049h")
+        before.close()
+        see(b"no scheduler answers")
+        with served(Desk(), directory):
+            see(b"\x1b[1mrota 1.2")
+            process.send_signal(signal.SIGINT)
+            see(b"\x1b[?1049l")
+            assert process.wait(timeout=30) == 0
+            assert process.stderr.read() == b""
 
 
 def test_help_imports_nothing_heavy():

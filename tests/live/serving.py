@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from live.fake_service import start_service
+from live.real_service import start_service
 from rota.live.api import make_app
 from rota.live.listen import serve_http
 from rota.live.paths import socket_path

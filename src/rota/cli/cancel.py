@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from rota.cli.live_parts import At, Json, connect, for_each, parse_ids
+
+if TYPE_CHECKING:
+    from rota.live.messages import Job
 
 
 def cancel(*id: str, now: Annotated[bool, Parameter(negative="")] = False, at: At = None, json: Json = False) -> int:
@@ -25,4 +28,9 @@ def cancel(*id: str, now: Annotated[bool, Parameter(negative="")] = False, at: A
     """
     ids = parse_ids(id)
     with connect(at) as client:
-        return for_each(ids, lambda number: client.cancel(number, now=now), json)
+        return for_each(ids, lambda number: client.cancel(number, now=now), _words, json)
+
+
+def _words(job: Job) -> str:
+    """A job that runs ends a little later than it is cancelled."""
+    return job.state if job.state == "cancelled" else "told to end"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.cli.live_parts import At, Json, connect, duration, parse_id
+from rota.cli.live_parts import At, Json, connect, parse_id, printable
 from rota.cli.output import print_json
 
 
@@ -25,9 +25,4 @@ def explain(id: str, /, *, at: At = None, json: Json = False) -> None:
         print_json(found.model_dump(mode="json"))
         return
     print(f"job {found.id}: {found.state}")
-    print(found.text)
-    if found.ahead is not None:
-        print(f"Jobs of its type before it: {found.ahead:,}.")
-    if found.start_median_s is not None:
-        late = "" if found.start_p90_s is None else f", with 90 % certainty within {duration(found.start_p90_s)}"
-        print(f"Expected to start in {duration(found.start_median_s)}{late} ({found.runs:,} simulated futures).")
+    print(printable(found.text))

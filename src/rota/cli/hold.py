@@ -21,7 +21,7 @@ def hold(*id: str, at: At = None, json: Json = False) -> int:
     """
     ids = parse_ids(id)
     with connect(at) as client:
-        return for_each(ids, client.hold, json)
+        return for_each(ids, client.hold, lambda job: job.state, json)
 
 
 def release(*id: str, at: At = None, json: Json = False) -> int:
@@ -38,4 +38,4 @@ def release(*id: str, at: At = None, json: Json = False) -> int:
     """
     ids = parse_ids(id)
     with connect(at) as client:
-        return for_each(ids, client.release, json)
+        return for_each(ids, client.release, lambda job: job.state, json)

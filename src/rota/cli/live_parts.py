@@ -79,8 +79,8 @@ def ids_text(ids: Sequence[int]) -> str:
     return ", ".join("-".join(map(str, run)) for run in runs)
 
 
-def for_each(ids: Sequence[int], act: Callable[[int], Job], json: bool) -> int:
-    """Does something to every job, goes on after one that refuses, and returns the exit code: 1 if any did."""
+def for_each(ids: Sequence[int], act: Callable[[int], Job], words: Callable[[Job], str], json: bool) -> int:
+    """Does something to every job and says what came of it, goes on after one that refuses, and returns the exit code: 1 if any did."""
     from rota.live.errors import NoSuchJob, Refused
 
     done, code = [], 0
@@ -94,7 +94,7 @@ def for_each(ids: Sequence[int], act: Callable[[int], Job], json: bool) -> int:
         print_json({"jobs": [job.model_dump(mode="json") for job in done]})
     else:
         for job in done:
-            print(f"job {job.id}: {job.state}")
+            print(f"job {job.id}: {words(job)}")
     return code
 
 
@@ -158,7 +158,7 @@ def amounts(values: dict[str, float]) -> str:
 
 
 def exit_code_of(job: Job) -> int:
-    """What `rota wait` ends with: the job's own exit code, or 125 if it has none of its own (cancelled, or never started)."""
+    """What `rota wait` ends with: the job's own exit code, or 125 if it was cancelled or has none."""
     if job.state == "done":
         return 0
     return (job.exit_code or 125) if job.state == "failed" else 125
@@ -167,10 +167,10 @@ def exit_code_of(job: Job) -> int:
 def outcome(job: Job) -> str:
     """A job in one line, as far as it has come."""
     parts: list[str] = [job.state]
-    if job.state == "failed" and job.exit_code:
+    if job.reason:
+        parts.append(printable(job.reason))
+    elif job.exit_code:
         parts.append(f"exit code {job.exit_code}")
     if job.run_s is not None:
         parts.append(f"ran {duration(job.run_s)}")
-    if job.reason:
-        parts.append(printable(job.reason))
     return f"job {job.id}: {', '.join(parts)}"

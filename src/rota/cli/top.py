@@ -64,7 +64,7 @@ def _print(client: Client) -> None:
 
     width = max(shutil.get_terminal_size((100, 24)).columns, 60)
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(view(*_read(client), height=1_000_000))
+    console.print(view(*_read(client), width, height=1_000_000))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     print("\n".join(line.rstrip() for line in text.splitlines()), flush=True)
 
@@ -88,13 +88,13 @@ def _on_terminal(client: Client, interval: float) -> None:
     found = _read(client)  # an error here is told without the screen
     with Live(console=console, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
         while True:
-            shown = view(*found, height=console.height - 1)
-            live.update(shown, refresh=True)
+            live.update(view(*found, *console.size), refresh=True)
             time.sleep(interval)
             try:
                 found = _read(client)
             except NotReachable as error:
-                live.update(Group(Text(str(error), style="bold red"), view(*found, height=console.height - 2)), refresh=True)
+                lost = Text(str(error), style="bold red", no_wrap=True, overflow="ellipsis")
+                live.update(Group(lost, view(*found, console.width, console.height - 1)), refresh=True)
                 time.sleep(interval)
 
 
@@ -105,15 +105,17 @@ def _read(client: Client) -> tuple[Status, list[Job]]:
 # ----------------------------------------------------------------------------------------------------------------------- the view
 
 
-def view(status: Status, running: Sequence[Job], height: int) -> Group:
-    """What there is to see, in at most so many lines as far as running jobs can be left out for it."""
+def view(status: Status, running: Sequence[Job], width: int, height: int) -> Group:
+    """What there is to see; running jobs that do not fit into the height are counted only."""
     from rich.console import Group
     from rich.text import Text
 
     head = [*_head(status), *(Text(f"! {printable(warning)}", style="bold yellow") for warning in status.warnings), Text("")]
     types = [*status.types, *([status.own] if status.own else [])]
-    # Lines: the head, the resources, an empty one, the types below their head, and an empty one, a head and "… more" around the jobs.
-    left = height - len(head) - len(status.resources) - 1 - (len(types) + 1) - 3
+    # Lines: the head, in which warnings may be long, the resources and an empty line, the types with their head, and an empty line, a
+    # head and "… more" around the jobs.
+    above = sum(max(-(-len(line) // width), 1) for line in head) + len(status.resources) + 1 + len(types) + 1
+    left = height - above - 3
     shown = sorted(running, key=lambda job: job.id)[: max(left, _LEAST_JOBS)]
     in_service = sum(status.counts.get(state, 0) for state in _IN_SERVICE)
     parts: list[Text | Table] = [*head, _resources(status.resources), Text(""), _types(types), Text("")]

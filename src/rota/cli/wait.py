@@ -20,8 +20,8 @@ _RETRY_S = 1.0
 def wait(*id: str, timeout: str | None = None, at: At = None) -> int:
     """Waits until jobs have ended, and ends with the exit code of the job.
 
-    Of several jobs, with the first exit code that is not 0. 128 + n if signal n ended the job, 125 if it was cancelled or could not be
-    started, 124 after the timeout.
+    Of several jobs, with the first exit code that is not 0. 128 + n if signal n ended the job, 125 if it was cancelled, 124 after the
+    timeout.
 
     Parameters
     ----------

@@ -9,12 +9,13 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 from rota.live.attempts import Attempt, adopt, end_strays, look, remove, sweep
 from rota.live.launcher import Launcher, Order
+from rota.live.limits import move
 
 __all__ = ["END", "KILL", "RESUME", "SUSPEND", "Crew"]
 
@@ -79,12 +80,19 @@ class Crew:
 
     async def suspended(self, job: int, attempt: int) -> None:
         """Returns when a job that was told to has come to a stop, or is over, or does not heed."""
-        for _ in range(int(_PATIENCE_S / _LOOK_S)):
+        for count in range(1, int(_PATIENCE_S / _LOOK_S)):
             seen = look(self._run, job, attempt)
             if seen.suspended or seen.state != "alive":
                 return
+            if count % 50 == 0:
+                self.send(job, SUSPEND)  # a signal to resume, sent just before, may have been heard after it
             await asyncio.sleep(_LOOK_S)
         self._tell(f"job {job} did not come to a stop within {_PATIENCE_S:g} s")
+
+    def move(self, job: int, attempt: int, cores: Sequence[int]) -> None:
+        """Lets a job that goes on use these cores and no others."""
+        if (supervisor := look(self._run, job, attempt).supervisor) is not None:
+            move(supervisor, cores)
 
     def find(self, job: int, attempt: int) -> Attempt:
         """Looks for an attempt of an earlier daemon, and watches it if it is alive."""

@@ -253,7 +253,7 @@ class Queue:
 
     def find(self, id: int) -> Job | None:
         """A job that is here, or was."""
-        return self.here.get(id) or self.store.job(id)
+        return self.here.get(id) or self.turns.pending(id) or self.store.job(id)
 
     # ------------------------------------------------------------------------------------------------------------ users change their mind
 
@@ -309,7 +309,7 @@ class Queue:
     def _live(self, id: int) -> Job:
         if id in self.here:
             return self.here[id]
-        job = self.store.job(id)
+        job = self.find(id)
         if job is None:
             raise NoSuchJob(f"there is no job {id}")
         raise Refused(f"job {id} has ended: {job.state}")
@@ -469,6 +469,8 @@ class Queue:
             elif what == "start":
                 self.crew.start(self._order(job))
             else:
+                if what == "resume" and self.limits.cores is not None and (cores := _ids(job.cores)) is not None:
+                    self.crew.move(id, attempt, cores)
                 self.crew.send(id, {"resume": RESUME, "stopping": END, "end": END, "kill": KILL}[what])
 
     def _order(self, job: Job) -> Order:
@@ -485,7 +487,7 @@ class Queue:
             gpus=self.limits.devices(_ids(job.gpus)),
             index=job.idx,
             memory_bytes=self.limits.memory_bytes(request.demand),
-            cgroup=self.limits.group,
+            cgroup=self.limits.group_for(job.id, job.attempt),
             grace_s=self.settings.grace_s,
         )
 

@@ -70,6 +70,10 @@ class Turns:
         self._jobs[job.id] = job
         self._soon()
 
+    def pending(self, id: int) -> Job | None:
+        """A job that is to be written, as it is now; the database still has what was."""
+        return self._jobs.get(id)
+
     def act(self, what: str, job: Job) -> None:
         """Something is to be done when the job is written."""
         self._acts.append(Act(what, job.id, job.attempt))
