@@ -84,6 +84,17 @@ def test_recommended_policy_becomes_a_file(low, busy):
         assert policy_from_json(policy_to_json(plan.recommended)) == plan.recommended
 
 
+def test_too_few_jobs_do_not_make_a_slow_policy_as_good():
+    """A policy that is clearly slower is not called as good as the fastest only because its interval is wide."""
+    system = paper_example(0.8)
+    results = {name: rota.simulate(system, name, jobs=5000, seed=0) for name in ("fcfs", "first-fit")}
+    slower = results["fcfs"].mean_response_time / results["first-fit"].mean_response_time
+    wide = Limit(0.95, 0.96, False)
+    name, _ = choose(results, dict.fromkeys(results, wide), 0.8)
+    assert slower > 1.1
+    assert name == "first-fit"
+
+
 def test_ties_go_to_the_simplest_with_room():
     """Two policies with the same results: the simpler one, unless it leaves no room for load to grow."""
     result = rota.simulate(paper_example(0.5), "first-fit", jobs=5000)

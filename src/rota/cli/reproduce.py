@@ -37,7 +37,8 @@ def reproduce(
     output
         The folder.
     effort
-        How much is computed: full takes up to an hour on two cores, fast a few minutes, smoke some seconds; what smoke draws means nothing.
+        How much is computed: full takes a quarter of an hour on two cores, fast a few minutes, smoke some seconds; what smoke draws
+        means nothing.
     fast
         The same as --effort fast.
     trace

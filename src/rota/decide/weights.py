@@ -114,7 +114,7 @@ def randomized_timers(state: State, target: Int) -> float:
     kind, i = state.event[0], state.event[1]
     if kind == START:
         for k in range(K):
-            slots[k] = 0
+            slots[k] = state.running[k]  # none in the simulator; a live server may change its plan
     elif kind == COMPLETION:
         if uniform(state.random) < np.exp(-_timers_weight(state, i)):
             slots[i] -= 1
@@ -145,10 +145,7 @@ def randomized_timers(state: State, target: Int) -> float:
                 slots[i] += 1
         elif slots[i] > target[i] and uniform(state.random) < np.exp(-_timers_weight(state, i)):
             slots[i] -= 1
-    if kind == START:
-        for k in range(K):
-            target[k] = 0
-    elif kind == CHANGE:
+    if kind in (START, CHANGE):
         for k in range(K):
             target[k] = min(state.system[k], slots[k])
     else:
@@ -157,7 +154,7 @@ def randomized_timers(state: State, target: Int) -> float:
     rate = K * state.data.rate
     for k in range(K):
         rate += (slots[k] - target[k]) * state.service_rate[k]
-    if kind == ARRIVAL and state.memory[K] == rate:
+    if kind in (ARRIVAL, CHANGE) and state.memory[K] == rate:
         return float(state.memory[K + 1])  # nothing rings sooner or later than before
     state.memory[K] = rate
     state.memory[K + 1] = state.clock[0] + exponential(state.random, rate)

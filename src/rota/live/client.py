@@ -267,8 +267,8 @@ def _checked(address: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """The present environment, as far as it is text: JSON can carry nothing else."""
-    return {key: value for key, value in os.environ.items() if _is_text(key) and _is_text(value)}
+    """The present environment, as far as it is text (JSON can carry nothing else), without the token, which would rest in the database."""
+    return {key: value for key, value in os.environ.items() if key != "ROTA_TOKEN" and _is_text(key) and _is_text(value)}
 
 
 def _is_text(value: str) -> bool:

@@ -41,7 +41,8 @@ class Crew:
         self._watched: dict[int, tuple[int, int]] = {}  # job: attempt, pidfd
         self._unheard: dict[int, list[signal.Signals]] = {}  # signals for jobs whose supervisor is not known yet
         self._tasks: set[asyncio.Task[None]] = set()
-        self._open = False
+        self._to_forget: list[tuple[int, int]] = []
+        self._open = self._forgetting = False
 
     async def open(self) -> None:
         """Starts the launcher; when this returns, nothing that was ordered before is still on its way."""
@@ -58,6 +59,7 @@ class Crew:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._remove(self._to_forget)
         await self._launcher.close()
         for _, pidfd in self._watched.values():
             asyncio.get_running_loop().remove_reader(pidfd)
@@ -106,8 +108,21 @@ class Crew:
         return look(self._run, job, attempt)
 
     def forget(self, job: int, attempt: int) -> None:
-        """Removes the record of an attempt whose end is known."""
-        remove(self._run, job, attempt)
+        """Removes the record of an attempt whose end is known: in another thread, for a busy disk takes milliseconds for each."""
+        self._to_forget.append((job, attempt))
+        if not self._forgetting:
+            self._forgetting = True
+            self._task(self._forget())
+
+    async def _forget(self) -> None:
+        while self._to_forget:
+            known, self._to_forget = self._to_forget, []
+            await asyncio.to_thread(self._remove, known)
+        self._forgetting = False
+
+    def _remove(self, known: list[tuple[int, int]]) -> None:
+        for job, attempt in known:
+            remove(self._run, job, attempt)
 
     # ------------------------------------------------------------------------------------------------------------ what comes back
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
+from rota.decide import policy_name
 from rota.live.api import make_app
 from rota.live.errors import Refused
 from rota.live.listen import serve_http
@@ -47,6 +48,8 @@ async def run_daemon(
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, ending.set)
+        for line in introduction(service):
+            tell(line)
         await service.open()
         try:
             async with AsyncExitStack() as stack:
@@ -68,6 +71,17 @@ async def run_daemon(
                 loop.remove_signal_handler(number)
     finally:
         os.close(lock)
+
+
+def introduction(service: Service) -> list[str]:
+    """What this scheduler is, and what it cannot do here."""
+    queue, system = service.queue, service.queue.system
+    has = ", ".join(f"{amount:g} {name}" for name, amount in zip(system.resources, system.capacity, strict=True))
+    preemption = {"none": "no job is stopped", "suspend": "jobs may be suspended", "requeue": "jobs may be ended and started again"}
+    how = preemption[queue.settings.preemption]
+    first = f"plan {queue.plan_number}: {policy_name(queue.floor.policy)} on {has}; load {service.planner.load:.3g}; {how}"
+    held = [f"{name} by {way}" for name, way in queue.limits.enforcement().items() if way]
+    return [first, *([f"jobs are held to their share of {', '.join(held)}"] if held else []), *queue.limits.remarks()]
 
 
 def _many_files() -> None:

@@ -51,7 +51,7 @@ class Orders:
         return bool(self.start or self.resume or self.stop)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Job:
     id: int
     kind: int
@@ -130,11 +130,13 @@ class Floor:
 
     def swap(self, system: System, policy: Policy, random: NDArray[np.uint64], now: float) -> Orders:
         """Another plan for the same resources and types. No running job is touched."""
-        here = sorted(self.jobs.values(), key=lambda job: job.sequence)
+        here, finish = sorted(self.jobs.values(), key=lambda job: job.sequence), self.state.finish
         self._install(system, policy, random)
         self._own, self._by_place, self._unused, self.jobs = {}, {}, [], {}
-        for job in here:
-            self._add(job.id, job.kind, job.estimate, job.demand, job.sequence, job.state)
+        for old in here:
+            job = self._add(old.id, old.kind, old.estimate, old.demand, old.sequence, old.state)
+            if job.place >= 0:
+                self.state.finish[job.place] = finish[old.place]
         return self.begin(now)
 
     # ------------------------------------------------------------------------------------------------------------ jobs come and go
@@ -339,8 +341,15 @@ class Floor:
 
     def copy(self) -> Floor:
         """An independent floor in the same state; what never changes is shared."""
-        shared = (self.brain, self.brain.data, self.system, self.policy)
-        return copy.deepcopy(self, {id(x): x for x in shared})
+        twin = copy.copy(self)
+        twin.jobs = {
+            job.id: _Job(job.id, job.kind, job.demand, job.estimate, job.sequence, job.place, job.state) for job in self.jobs.values()
+        }
+        twin._own = {id: twin.jobs[id] for id in self._own}
+        twin._by_place = {place: twin.jobs[job.id] for place, job in self._by_place.items()}
+        twin._unused, twin.target = self._unused.copy(), self.target.copy()
+        twin.state = State(*(part if part is self.brain.data else part.copy() for part in self.state))
+        return twin
 
     def save(self) -> dict[str, Any]:
         """What the policy remembers, for a later `recall`."""

@@ -121,7 +121,9 @@ class Queue:
             seen = self.crew.find(job.id, job.attempt) if job.state != "waiting" else None
             if not same_boot:
                 job.since_boot = None
-            if seen is not None and seen.state == "absent" and job.state not in _SERVED:
+            if seen is not None and seen.state == "absent" and job.cancel:
+                seen = Attempt("ended", boot=self.boot)  # it was never run, and is not wanted any more
+            elif seen is not None and seen.state == "absent" and job.state not in _SERVED:
                 job.state, job.cores, job.gpus = "waiting", None, None
             request = self.store.request(job.request)
             kind = self.kind_of(job.type)
@@ -265,7 +267,7 @@ class Queue:
                 self.on_change("withdrawn", job, boot_now())
             self._end(job, "cancelled", "cancelled by its owner")
         else:
-            job.cancel, job.reason = "cancel now" if now else "cancel", "cancelled by its owner"
+            job.cancel, job.reason, job.state = "cancel now" if now else "cancel", "cancelled by its owner", "stopping"
             self.turns.act("kill" if now else "end", job)
         return job
 
@@ -369,7 +371,7 @@ class Queue:
         job = self.here.get(id)
         if job is not None and job.attempt == attempt and job.state == "starting":
             job.state = "running"
-            self.turns.changed(job)
+            self.turns.changed_by_the_way(job)  # after a crash, its record tells
 
     def _over(self, id: int, attempt: int, seen: Attempt) -> None:
         """An attempt is over, and nothing of it is left on the machine."""
@@ -466,6 +468,8 @@ class Queue:
                 self.crew.forget(id, attempt)
             elif (job := self.here.get(id)) is None or job.attempt != attempt:
                 continue
+            elif what == "start" and job.cancel:
+                self._over(id, attempt, Attempt("ended", boot=self.boot))  # before it began
             elif what == "start":
                 self.crew.start(self._order(job))
             else:

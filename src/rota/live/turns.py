@@ -74,6 +74,10 @@ class Turns:
         """A job that is to be written, as it is now; the database still has what was."""
         return self._jobs.get(id)
 
+    def changed_by_the_way(self, job: Job) -> None:
+        """A job is to be written with the next turn; nothing depends on it, so it is not worth one of its own."""
+        self._jobs[job.id] = job
+
     def act(self, what: str, job: Job) -> None:
         """Something is to be done when the job is written."""
         self._acts.append(Act(what, job.id, job.attempt))

@@ -208,6 +208,8 @@ def why_not(queue: Queue, job: Job, request: Request) -> tuple[str, int | None]:
         return f"It waits for job{'s' if len(ids) > 1 else ''} {', '.join(ids)} to end.", None
     if job.state in ("starting", "running"):
         return "It runs.", None
+    if job.state == "stopping" and job.cancel:
+        return f"It was cancelled and is told to end; after {queue.settings.grace_s:g} s it is killed.", None
     if job.state == "stopping":
         return f"It was told to stop and has {queue.settings.grace_s:g} s to do so; it starts again later.", None
     if job.state not in ("waiting", "suspended"):

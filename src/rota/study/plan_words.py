@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["TITLES", "choose", "in_three", "in_words", "overload_text"]
 
 _SAME = 0.01  # relative: who would notice?
+_UNSURE = 0.1  # a mean so much worse is not called as good only because too few jobs were simulated to be sure
 _ROOM = 1.05  # arrivals should be able to grow by this much
 
 TITLES = {
@@ -48,7 +49,9 @@ def choose(results: dict[str, Result], limits: dict[str, Limit], load: float) ->
     chosen = (roomy or alike)[0]
     others = [name for name in alike if name != chosen]
     if not others:
-        return chosen, "It has the lowest mean response time of all policies compared, and the difference is significant."
+        sure = all(name == chosen or compare_pair(result, settled[chosen]).significant for name, result in settled.items())
+        how = ", and the difference is significant" if sure else "; not every difference is significant, and more jobs would tell"
+        return chosen, f"It has the lowest mean response time of all policies compared{how}."
     reason = f"It is as good as {_listed(others)}: differences are within the error of the simulation, or below {_SAME:.0%}.\n"
     if roomy and chosen != alike[0]:
         return chosen, reason + f"{_start(TITLES[alike[0]])} is simpler, but leaves less than {_ROOM - 1:.0%} for load to grow."
@@ -57,7 +60,8 @@ def choose(results: dict[str, Result], limits: dict[str, Limit], load: float) ->
 
 def _same(result: Result, fastest: Result) -> bool:
     difference = compare_pair(result, fastest)
-    return not difference.significant or difference.mean <= _SAME * fastest.mean_response_time
+    most = _SAME if difference.significant else _UNSURE
+    return difference.mean <= most * fastest.mean_response_time
 
 
 def in_words(plan: Plan) -> list[str]:

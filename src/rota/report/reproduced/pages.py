@@ -14,7 +14,7 @@ from rota.report.style import number
 
 __all__ = ["figure_text", "index_page", "index_text"]
 
-_ROWS = 80  # of a table that is shown in the text
+_ROWS = 100  # of a table that is shown in the text; what is left out is in its CSV
 _STYLE = """
 body { font: 16px/1.5 Helvetica, Arial, sans-serif; color: #222; max-width: 1180px; margin: 32px auto; padding: 0 24px; }
 h1 { font-size: 28px; } h2 { font-size: 21px; margin: 56px 0 4px; border-top: 1px solid #ddd; padding-top: 28px; }
@@ -47,15 +47,17 @@ def _figure_lines(known: dict[str, Any], folder: Path) -> Iterator[str]:
     for remark in known["remarks"]:
         yield from (remark, "")
     for name in known["shown"]:
-        yield from (f"## {name}", "", *_table_lines(pl.read_parquet(folder / f"{name}.parquet")), "")
+        yield from (f"## {name}", "", *_table_lines(name, pl.read_parquet(folder / f"{name}.parquet")), "")
     yield "Data: " + ", ".join(f"[{name}.csv]({name}.csv), [.parquet]({name}.parquet)" for name in known["tables"]) + "."
 
 
-def _table_lines(table: pl.DataFrame) -> Iterator[str]:
-    yield "| " + " | ".join(name.replace("_", " ") for name in table.columns) + " |"
-    yield "| " + " | ".join("---:" if table.schema[name].is_numeric() else "---" for name in table.columns) + " |"
+def _table_lines(name: str, table: pl.DataFrame) -> Iterator[str]:
+    yield "| " + " | ".join(column.replace("_", " ") for column in table.columns) + " |"
+    yield "| " + " | ".join("---:" if table.schema[column].is_numeric() else "---" for column in table.columns) + " |"
     for row in table.head(_ROWS).rows():
         yield "| " + " | ".join(_cell(_shown(value)) for value in row) + " |"
+    if len(table) > _ROWS:
+        yield from ("", f"{_left_out(table)} [{name}.csv]({name}.csv).")
 
 
 def _cell(text: str) -> str:
@@ -134,7 +136,8 @@ def _details(name: str, folder: Path) -> str:
     table = pl.read_parquet(folder / f"{name}.parquet")
     head = "".join(f"<th>{escape(column.replace('_', ' '))}</th>" for column in table.columns)
     rows = "".join("<tr>" + "".join(map(_html_cell, row)) + "</tr>" for row in table.head(_ROWS).rows())
-    return f"<details><summary>table: {escape(name.replace('_', ' '))}</summary><table><tr>{head}</tr>{rows}</table></details>"
+    more = f'<p>{_left_out(table)} <a href="{folder.name}/{name}.csv">{escape(name)}.csv</a>.</p>' if len(table) > _ROWS else ""
+    return f"<details><summary>table: {escape(name.replace('_', ' '))}</summary><table><tr>{head}</tr>{rows}</table>{more}</details>"
 
 
 def _html_cell(value: Any) -> str:
@@ -151,6 +154,10 @@ def _shown(value: Any) -> str:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "–"
     return number(value, 4) if isinstance(value, float) else str(value)
+
+
+def _left_out(table: pl.DataFrame) -> str:
+    return f"The first {_ROWS} of {len(table):,} rows; the other {len(table) - _ROWS:,} are in"
 
 
 def _verdict(finding: dict[str, Any]) -> str:

@@ -130,7 +130,7 @@ def _findings(table: pl.DataFrame, loads: list[float]) -> list[Finding]:
             "pMSR over MaxWeight: " + _list(near) + ".",
             near[max(near)] < 1.25,
             "MaxWeight lets all types share what is free: near load 1 their queues behave as one. A pMSR gives each type its own part, so "
-            "three queues grow like 1/(1−ρ). The ratio stays bounded, as Theorem ht promises, but not near 1.",
+            "three queues grow like 1/(1−ρ). The ratio stays bounded, as the paper's heavy-traffic theorem promises, but not near 1.",
         ),
         Finding(
             "First-Fit performs well below 0.9 and becomes unstable around 0.9.",

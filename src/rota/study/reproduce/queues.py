@@ -52,18 +52,20 @@ def _compute(settings: Settings) -> Redrawn:
 
 
 def _laws(answer: Analysis, result: Result) -> pl.DataFrame:
-    """P(Q_i = q): of each decoupled chain, and as the part of the time in the log of the simulation."""
+    """P(Q_i = q): of each decoupled chain, and as the part of the time in the log of the simulation, which has its first `jobs`."""
     assert result.log is not None
     log = result.log.filter(pl.col("event").is_in(["arrive", "finish"]))
+    logged = log["job"].n_unique()
     parts = []
     for i, name in enumerate(answer.system.names):
         events = log.filter(pl.col("type") == name)
         present = np.cumsum(np.where(events["event"].to_numpy() == "arrive", 1, -1))
         law = np.bincount(present[:-1], weights=np.diff(events["time"].to_numpy()))
-        for source, values in (("exact", answer.queue_length_distribution(i, _LONGEST + 1)), ("simulated", law / law.sum())):
+        exact = ("exact", answer.queue_length_distribution(i, _LONGEST + 1), None)
+        for source, values, jobs in (exact, ("simulated", law / law.sum(), logged)):
             values = values[: _LONGEST + 1]
             columns = {"queue_length": np.arange(len(values)), "probability": values}
-            parts.append(pl.DataFrame(columns).select(*columns, type=pl.lit(name), source=pl.lit(source)))
+            parts.append(pl.DataFrame(columns).with_columns(type=pl.lit(name), source=pl.lit(source), jobs=pl.lit(jobs, pl.Int64)))
     return pl.concat(parts)
 
 

@@ -26,7 +26,8 @@ def _compute(settings: Settings) -> Redrawn:
     settings.tell("pMSR drawn")
     best = best_rate(example_system(), example_policy("none"))
     edge = _edge()
-    slow, fast = np.geomspace(best / 20, best, settings.effort.points), edge - (edge - best) * np.geomspace(1, 0.02, 16)
+    points = settings.effort.points
+    slow, fast = np.geomspace(best / 20, best, points), edge - (edge - best) * np.geomspace(1, 0.02, points)
     patient = _curve("nMSR", np.concatenate([slow, fast[1:], [1.01 * edge, 1.5 * edge]]))
     settings.tell("nMSR drawn")
     rates = _rates(best)
