@@ -12,6 +12,7 @@ import pytest
 import rota
 from rota.study.reproduce import EFFORTS, FIGURES, Settings, figures_named
 from rota.study.reproduce.borg import PAPER, model_system, paper_table
+from rota.study.reproduce.borg_findings import borg_findings
 from rota.study.reproduce.example import example_system, weighted
 from rota.study.reproduce.figure import n, percent
 from rota.study.reproduce.spread import spread
@@ -72,6 +73,10 @@ def test_switching_rate():
     assert rates["upper bound, as printed"]["value"] / rates["lower bound, as printed"]["value"] == pytest.approx(1.163, abs=5e-4)
     curve = redrawn.tables["nmsr"]
     assert curve["stable"].to_list() == [True] * (len(curve) - 2) + [False] * 2
+    best = rates["exact"]["switching_rate"]
+    points = EFFORTS["smoke"].points  # on either side of α*, which both sides have
+    assert (curve.filter("stable")["switching_rate"] > best * (1 + 1e-9)).sum() == points - 1
+    assert len(curve) == 2 * points + 1
     stable = curve.filter("stable")
     assert (stable["lower"] <= stable["mean_queue_length"]).all()
     assert (stable["mean_queue_length"] <= stable["upper"]).all()
@@ -177,6 +182,46 @@ def test_borg_on_a_trace(tmp_path):
     save_trace(borg_month(share=0.001, days=1, seed=1), tmp_path / "thin.parquet")
     with pytest.raises(rota.Infeasible, match=r"make a load of .* only, less than 0\.9"):
         made("borg", trace=tmp_path / "thin.parquet", effort=effort)
+
+
+MONTHS = {  # First-Fit, pMSR at load 0.8
+    4: (100.0, 90.0),
+    0: (100.0, 120.0),
+    1: (100.0, 95.0),
+    2: (100.0, np.nan),
+}
+
+
+def test_borg_findings_count_the_months():
+    """The verdict is that of the month drawn; the finding says in how many months its rule holds, if there are several. A run without a
+    number bears nothing out.
+    """
+    rows = [
+        (name, 0.8, month, value) for month, values in MONTHS.items() for name, value in zip(("first-fit", "pMSR"), values, strict=True)
+    ]
+    runs = pl.DataFrame(rows, schema=["policy", "load", "month", "mean_response_time"], orient="row")
+
+    def pmsr_ahead(runs, month):
+        found = borg_findings(runs, month, paper_table(), best_plan(), 1.0)
+        return next(finding for finding in found if finding.says.startswith("The pMSR outperforms First-Fit"))
+
+    assert pmsr_ahead(runs, 4).agrees
+    assert not pmsr_ahead(runs, 0).agrees
+    assert not pmsr_ahead(runs, 2).agrees
+    for month in (4, 0):
+        assert pmsr_ahead(runs, month).got.endswith("By the same rule it holds in 2 of 4 months.")
+    assert "months" not in pmsr_ahead(runs.filter(pl.col("month") == 4), 4).got
+    assert borg_findings(runs, 9, paper_table(), best_plan(), 1.0) == ()
+
+
+def test_the_remark_on_max_weight_is_of_one_load():
+    """Seconds, events and decisions without proof are those of the load that it names."""
+    effort = replace(EFFORTS["smoke"], max_weight_loads=(0.1, 0.8))
+    redrawn = made("borg", effort=effort)
+    (remark,) = (text for text in redrawn.remarks if text.startswith("MaxWeight is played once"))
+    row = redrawn.tables["runs"].filter(pl.col("policy") == "max-weight").sort("time_s").row(-1, named=True)
+    assert f"At load {row['load']:g} that took" in remark
+    assert f"{row['unproved_decisions']:,} of its {row['events']:,} events" in remark
 
 
 def test_a_slow_run_is_given_up():

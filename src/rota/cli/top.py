@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 import rota
-from rota.cli.live_parts import At, command_text, connect, duration, printable
+from rota.cli.live_parts import At, command_text, connect, duration, printable, shorten
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -195,7 +195,8 @@ def _jobs(shown: Sequence[Job]) -> Table:
     table = _table(["job", "type", "state", "ran", "command"], left=(1, 2, 4))
     for job in shown:
         title = f"{job.name}: " if job.name else ""
-        table.add_row(*_plain(str(job.id), job.type, job.state, _time(job.run_s), title + command_text(job.argv)))
+        command = shorten(title + command_text(job.argv), 60)  # the other columns are not to give way to it
+        table.add_row(*_plain(str(job.id), job.type, job.state, _time(job.run_s), command))
     return table
 
 

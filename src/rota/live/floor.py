@@ -8,8 +8,9 @@ A real server knows four things that a simulated one does not:
 
 - A job that is to yield may take its time (`stopping`: it got a signal and may write a checkpoint): it holds everything until it is gone.
 - A suspended job gives back only what a stop releases (`releasable`), and keeps its memory. A decision that would need what suspended jobs
-  keep is not taken: nobody is stopped, and of the jobs that should start those start that fit beside what runs.
-- Where jobs cannot be stopped at all, one that the policy would not run any more (after a change of plan) ends in its own time.
+  keep is not taken: nobody is stopped, and of the jobs that should start those start that fit beside what runs. Suspended jobs go on in
+  the room that is left, so that they end and give back what they keep.
+- Where jobs cannot be stopped, or the policy never does, one that it would not run any more (after a change of plan) ends in its own time.
 - Jobs that no type encloses (`own`) are unknown to the policy. They start in their order where there is room when it has decided.
 
 Whenever one of these left a decision undone, the policy is asked once more after the next event, with `CHANGE`.
@@ -37,6 +38,7 @@ __all__ = ["OWN", "Floor", "Orders", "Stop"]
 
 Stop = Literal["none", "suspend", "requeue"]
 OWN = -1  # the type of a job that no type encloses
+_RINGS = 100  # that are made up for, at most: a machine may have slept for hours
 
 
 @dataclass
@@ -49,6 +51,9 @@ class Orders:
 
     def __bool__(self) -> bool:
         return bool(self.start or self.resume or self.stop)
+
+    def __add__(self, later: Orders) -> Orders:
+        return Orders(self.start + later.start, self.resume + later.resume, self.stop + later.stop)
 
 
 @dataclass(slots=True)
@@ -84,8 +89,9 @@ class Floor:
         if self.stop == "none" and preempts(policy):
             rule = f"{policy_name(policy)} stops running jobs, and preemption is 'none': choose 'suspend' or 'requeue', or another policy"
             raise BadSpec([Problem("preemption", rule)])
+        self.brain = brain_of(system, policy)  # raises where the policy does not suit the system
         self.system, self.policy = system, policy
-        self.brain = brain_of(system, policy)
+        self._may_stop = self.stop != "none" and preempts(policy)
         self.state: State = new_state(system, self.brain, random)
         self.target: Int = np.zeros(len(system.names), dtype=np.int64)
         self._undone = False  # the last decision could not be carried out whole
@@ -99,18 +105,20 @@ class Floor:
 
     def arrive(self, id: int, kind: int, now: float, *, estimate: float | None = None, demand: Int | None = None) -> Orders:
         """A job joins the end of its type's queue. An own job (kind OWN) brings its demand, in units (see `units_of`)."""
+        before = self._late_rings(now)
         self.put(id, kind, estimate=estimate, demand=demand)
-        return self._decide(*((CHANGE, 0) if kind == OWN else (ARRIVAL, kind)), now)
+        return before + self._decide(*((CHANGE, 0) if kind == OWN else (ARRIVAL, kind)), now)
 
     def leave(self, id: int, now: float) -> Orders:
         """A job has ended, or was withdrawn while it waited; nothing of it is left on the machine."""
         job = self.jobs[id]
         ran = job.state == "running"
+        before = self._late_rings(now) if ran else Orders()  # they might start who is about to go
         self.take(id)
         if job.kind == OWN or not ran:
             self._undone = True
-            return self._decide(CHANGE, max(job.kind, 0), now)
-        return self._decide(COMPLETION, job.kind, now)
+            return before + self._decide(CHANGE, max(job.kind, 0), now)
+        return before + self._decide(COMPLETION, job.kind, now)
 
     def stopped(self, id: int, now: float) -> Orders:
         """A job that was told to stop is gone from the machine, and waits again, before the younger ones of its type."""
@@ -121,7 +129,18 @@ class Floor:
 
     def tick(self, now: float) -> Orders:
         """The policy's timer, if it is due."""
-        return self._decide(TIMER, 0, now) if now >= self.wake else Orders()
+        before = self._late_rings(now)
+        return before + self._decide(TIMER, 0, now) if now >= self.wake else before
+
+    def _late_rings(self, now: float) -> Orders:
+        """Rings of the timer that were due by now and are not heard yet, as of when they were due: a busy machine changes no decision.
+
+        Not where jobs can be stopped: the one that an event is about might be told to.
+        """
+        orders, rings = Orders(), 0
+        while self.wake <= now and self.stop == "none" and rings < _RINGS:
+            orders, rings = orders + self._decide(TIMER, 0, self.wake), rings + 1
+        return orders
 
     def look_again(self, now: float) -> Orders:
         """Asks the policy again, though nothing happened that it knows of."""
@@ -150,10 +169,11 @@ class Floor:
         demand: Int | None = None,
         sequence: int | None = None,
         state: Literal["waiting", "running", "suspended", "stopping"] = "waiting",
-        remaining: float = 0.0,
+        served: float = 0.0,
     ) -> None:
-        """Puts a job on the floor without asking the policy: to start from a given state. Jobs of a type come oldest first, the running
-        ones before the others.
+        """Puts a job that was served for so long on the floor without asking the policy: to start from a given state.
+
+        Jobs of a type come oldest first, the running ones before the others.
         """
         if id in self.jobs:
             raise ValueError(f"job {id} is on the floor already")
@@ -166,7 +186,7 @@ class Floor:
         job = self._add(id, kind, expected, units, self._next if sequence is None else sequence, state)
         self._next = max(self._next, job.sequence + 1)
         if job.place >= 0:
-            self.state.finish[job.place] = self.state.clock[0] + (remaining or expected)
+            self.state.finish[job.place] = self.state.clock[0] + max(expected - served, 0.0)
 
     def _add(self, id: int, kind: int, estimate: float, demand: Int, sequence: int, state: Any) -> _Job:
         job = _Job(id, kind, demand, estimate, sequence)
@@ -273,9 +293,11 @@ class Floor:
     def _obey(self) -> Orders:
         """The decision as orders, as far as it can be carried out. Marks jobs as running, suspended or stopping at once."""
         s, orders = self.state, Orders()
+        if not self._may_stop:
+            self._resume(orders)  # whom another plan suspended, before others take the room
         want = np.minimum(self.target, s.system)
         yielding = s.running > want
-        if yielding.any() and self.stop != "none" and self._fits(want):
+        if self._may_stop and yielding.any() and self._fits(want):
             for i in np.flatnonzero(yielding):
                 for _ in range(int(s.running[i] - want[i])):
                     job = self._by_place[int(s.older[s.first_waiting[i]] if s.first_waiting[i] >= 0 else s.newest[i])]
@@ -288,8 +310,16 @@ class Floor:
         for job in self._own.values():
             if job.state == "waiting":
                 self._start(job, orders)
+        if self._may_stop and not orders.stop and (s.running < want).any():
+            self._resume(orders)
         self._undone = bool((s.running != want).any())
         return orders
+
+    def _resume(self, orders: Orders) -> None:
+        """Suspended jobs go on where there is room; they are the oldest of those of their type that do not run."""
+        for place in self.state.first_waiting.tolist():
+            while place >= 0 and (job := self._by_place[place]).state == "suspended" and self._start(job, orders):
+                place = int(self.state.newer[place])
 
     def _fits(self, want: Int) -> bool:
         """Whether the jobs of a decision fit beside what own and suspended jobs hold; stopping ones will be gone."""
@@ -297,16 +327,16 @@ class Floor:
         used = want @ s.demand
         for job in self._own.values():
             used = used + self._held(job, job.state)
-        if self.stop == "suspend":
-            for i in range(len(want)):
-                place, rank = s.oldest[i], 0
-                while place >= 0:
-                    job = self._by_place[int(place)]
-                    if rank >= want[i]:
-                        if job.state == "waiting":
-                            break  # the started ones are the oldest
+        for i in range(len(want)):
+            place, rank = s.oldest[i], 0
+            while place >= 0:
+                job = self._by_place[int(place)]
+                if rank >= want[i]:
+                    if job.state == "waiting":
+                        break  # the started ones are the oldest
+                    if job.state == "suspended" or (job.state == "running" and self.stop == "suspend"):
                         used = used + job.demand * self.kept_when_suspended
-                    place, rank = s.newer[place], rank + 1
+                place, rank = s.newer[place], rank + 1
         return bool((used <= s.capacity).all())
 
     def _start(self, job: _Job, orders: Orders) -> bool:

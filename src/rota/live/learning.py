@@ -60,6 +60,14 @@ class Estimate:
     size_error: tuple[float, ...]
     span_s: float  # how much time that is: the window, or less at the beginning
     load: float | None  # a lower bound on the system load, exact while the plan's bottleneck stays the same; None if slots have no price
+    load_error: float | None  # its standard error
+
+    @property
+    def overload(self) -> str:
+        """Words for a load that is surely (nineteen times in twenty) not below 1; '' otherwise."""
+        if self.load is None or self.load_error is None or self.load - 1.645 * self.load_error < 1:
+            return ""
+        return f"the load is {self.load:.3g} ± {1.96 * self.load_error:.2g}: {self.load - 1:.1%} more work comes than the server can do"
 
     @property
     def work(self) -> tuple[float, ...]:
@@ -174,9 +182,11 @@ class Learner:
             sizes.append((y + PRIOR * self.planned_size[i]) / (m + PRIOR))
             errors.append(1 / math.sqrt(n + PRIOR))
             size_errors.append(1 / math.sqrt(m + PRIOR))
-        load = None
+        load = load_error = None
         if self._slot_load is not None:
-            load = sum(price * rate * size for price, rate, size in zip(self._slot_load, rates, sizes, strict=True))
+            parts = [price * rate * size for price, rate, size in zip(self._slot_load, rates, sizes, strict=True)]
+            load = sum(parts)
+            load_error = math.sqrt(sum(part**2 * (a**2 + s**2) for part, a, s in zip(parts, errors, size_errors, strict=True)))
         return Estimate(
             t=t,
             arrival_rate=tuple(rates),
@@ -187,6 +197,7 @@ class Learner:
             size_error=tuple(size_errors),
             span_s=self._arrivals[0].exposure if self._arrivals else 0.0,
             load=load,
+            load_error=load_error,
         )
 
     def drift(self, estimate: Estimate) -> Drift | None:

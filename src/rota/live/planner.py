@@ -17,7 +17,7 @@ import numpy as np
 from rota.capacity import system_load
 from rota.decide import policy_name, seeded
 from rota.errors import RotaError
-from rota.live.errors import NoRoom, NoSuchPlan
+from rota.live.errors import NoRoom, NoSuchPlan, Refused
 from rota.live.learning import Estimate, Learner
 from rota.live.messages import PlanVersion
 from rota.live.queue import Queue, boot_now
@@ -41,6 +41,11 @@ def choose_plan(store: Store, given: PlanFile | None) -> tuple[int, PlanFile]:
         return number, plan_file_from_json(rows[number].text)
     if given is None or text is None:
         raise NoSuchPlan("this state directory has no plan yet: give one (from: rota plan FILE)")
+    if rows and (live := store.live()):
+        before = plan_file_from_json(rows[int(store.note("plan"))].text).system.resources
+        if before != given.system.resources:
+            has, had = ", ".join(given.system.resources), ", ".join(before)
+            raise Refused(f"{len(live)} jobs were promised {had}; this plan has {has}: let them end first, or give another directory")
     number = max(rows, default=0) + 1
     store.write(plans=[_row(number, given, "given at the start")], notes={"plan": number, "given": text, "pinned": False})
     return number, given
@@ -126,10 +131,9 @@ class Planner:
         self._later()
         self._keep()
         estimate = self.estimate()
-        if estimate.load is not None and (estimate.load >= 1) != self._overloaded:
-            self._overloaded = estimate.load >= 1
-            over = f"the load is {estimate.load:.3g}: {estimate.load - 1:.1%} more work comes than the server can do"
-            self._tell(over if self._overloaded else f"the load is below 1 again: {estimate.load:.3g}")
+        if bool(estimate.overload) != self._overloaded:
+            self._overloaded = not self._overloaded
+            self._tell(estimate.overload or f"the load is no longer surely above 1: {estimate.load:.3g}")
         if self.plan.live.learn and not self.pinned and not self.redesigning and (drift := self.learner.drift(estimate)) is not None:
             self._tell(f"{drift.reason}: designing anew")
             self._task(self._redesign(estimate, drift.reason))

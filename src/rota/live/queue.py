@@ -64,7 +64,7 @@ class Queue:
         self.floor = Floor(
             self.system,
             plan.policy,
-            seeded(np.random.SeedSequence(seed)),
+            seeded(np.random.SeedSequence(seed).spawn(2)[1]),  # what the simulator gives a policy under this seed
             stop=self.settings.preemption,
             releasable=[self.settings.releases(name) for name in self.system.resources],
         )
@@ -75,9 +75,9 @@ class Queue:
         self.on_change: Callable[[str, Job, float], None] = lambda what, job, boot: None
         self.on_orders: Callable[[float], None] = lambda boot: None
         self.here: dict[int, Job] = {}  # those that have not ended
+        self.ended = Counter(self.store.counts())  # the others, by state
         self._ended: dict[int, set[asyncio.Event]] = {}  # who waits for which
         self._dependents: dict[int, set[int]] = {}
-        self._stopping_since: dict[int, float] = {}
         self._last_job = max(self.store.last("jobs"), self.store.note("last_job") or 0)
         self._last_request = max(self.store.last("requests"), self.store.note("last_request") or 0)
         self._timer: asyncio.TimerHandle | None = None
@@ -99,6 +99,8 @@ class Queue:
             self._do(self.floor.recall(saved, now))
         else:
             self._do(self.floor.begin(now))
+        for job in [job for job in self.here.values() if job.state == "blocked"]:
+            self._try_to_queue(job)  # nothing may hold it back any more, or ever did: a daemon died before it could look
         for job, seen in over:
             if seen.state == "lost":
                 self.crew.clear(job.id, job.attempt, seen)
@@ -112,41 +114,50 @@ class Queue:
         """
         self.here = {job.id: job for job in jobs}
         over: list[tuple[Job, Attempt]] = []
-        for job in jobs:
-            if job.state == "blocked":
-                self._depend(job)
-        queued = [job for job in jobs if job.sequence is not None]
-        queued.sort(key=lambda job: (job.state not in _SERVED, job.sequence))
-        for job in queued:
-            seen = self.crew.find(job.id, job.attempt) if job.state != "waiting" else None
-            if not same_boot:
-                job.since_boot = None
-            if seen is not None and seen.state == "absent" and job.cancel:
-                seen = Attempt("ended", boot=self.boot)  # it was never run, and is not wanted any more
-            elif seen is not None and seen.state == "absent" and job.state not in _SERVED:
-                job.state, job.cores, job.gpus = "waiting", None, None
+        self.floor.state.clock[0] = self.now()
+        found = {job.id: self._found(job, same_boot) for job in jobs if job.sequence is not None}
+        self.crew.tidy({(id, self.here[id].attempt) for id, (seen, _) in found.items() if seen is not None})
+        for id in sorted(found, key=lambda id: (found[id][1] != "running", self.here[id].sequence)):
+            job, (seen, state) = self.here[id], found[id]
             request = self.store.request(job.request)
             kind = self.kind_of(job.type)
-            state: Any = "running" if job.state in _SERVED else job.state
             units = self.floor.units_of(request.demand) if kind == OWN else None
-            self.floor.put(job.id, kind, estimate=self._estimate(request), demand=units, sequence=job.sequence, state=state)
-            if job.state == "waiting" or seen is None:
+            served = (job.served_s + (0.0 if job.since_boot is None else boot_now() - job.since_boot)) / self.unit_s
+            estimate = self._estimate(request)
+            self.floor.put(id, kind, estimate=estimate, demand=units, sequence=job.sequence, state=state, served=served)
+            if seen is None:
                 continue
             self.limits.hold(self._held(job))
             if seen.state == "absent":
                 self.turns.act("start", job)
             elif seen.state == "alive":
+                self._running(id, job.attempt)
                 # The signal may not have been sent; sent twice it does no harm.
-                self.crew.send(job.id, {"suspended": SUSPEND, "stopping": END}.get(job.state, RESUME))
-                self._running(job.id, job.attempt)
+                told = {"cancel": "end", "cancel now": "kill"}.get(job.cancel, "resume" if job.state in _SERVED else job.state)
+                self.turns.act(told, job)
             else:
                 over.append((job, seen))
-            if job.cancel:
-                self.crew.send(job.id, KILL if job.cancel == "cancel now" else END)
         if jobs:
             states = Counter(job.state for job in jobs)
             self.tell(f"found {len(jobs)} jobs: {', '.join(f'{count} {state}' for state, count in states.items())}")
         return over
+
+    def _found(self, job: Job, same_boot: bool) -> tuple[Attempt | None, Any]:
+        """What the machine has of a job that an earlier daemon had in its queue, and the job's state on the floor."""
+        if not same_boot:
+            job.since_boot = None
+        if job.state == "waiting":
+            return None, "waiting"
+        seen = self.crew.find(job.id, job.attempt)
+        if not same_boot and (seen.state == "lost" or (seen.state == "absent" and job.state != "starting")):
+            seen = Attempt("lost", boot="another")  # what the record said may not have reached the disk
+        if seen.state == "absent" and job.cancel:
+            seen = Attempt("ended", boot=self.boot)  # it was never run, and is not wanted any more
+        elif seen.state == "absent" and job.state not in _SERVED:
+            job.state, job.cores, job.gpus = "waiting", None, None
+            return None, "waiting"
+        # One that is being cancelled is still running for the floor.
+        return seen, "running" if job.state in _SERVED or (job.cancel and job.state == "stopping") else job.state
 
     async def close(self) -> None:
         """Writes what is to be written. Jobs go on, and the next daemon finds them."""
@@ -267,7 +278,8 @@ class Queue:
                 self.on_change("withdrawn", job, boot_now())
             self._end(job, "cancelled", "cancelled by its owner")
         else:
-            job.cancel, job.reason, job.state = "cancel now" if now else "cancel", "cancelled by its owner", "stopping"
+            job.cancel, job.reason = "cancel now" if now else "cancel", "cancelled by its owner"
+            job.state = "suspended" if job.state == "suspended" else "stopping"  # its cores may be others' by now
             self.turns.act("kill" if now else "end", job)
         return job
 
@@ -302,7 +314,10 @@ class Queue:
             except TimeoutError:
                 pass
             finally:
-                self._ended.get(id, set()).discard(ended)
+                if id in self._ended:
+                    self._ended[id].discard(ended)
+                    if not self._ended[id]:
+                        del self._ended[id]
         job = self.find(id)
         if job is None:
             raise NoSuchJob(f"there is no job {id}")
@@ -332,7 +347,6 @@ class Queue:
                     self.limits.cores.give_back(_ids(job.cores) or ())
             else:
                 job.state = "stopping"
-                self._stopping_since[id] = boot
             self.turns.event("suspend" if job.state == "suspended" else "requeue", job=id)
             self.turns.act(job.state, job)
         for id in orders.resume:
@@ -385,14 +399,14 @@ class Queue:
         ended = seen.ended_boottime if seen.ended_boottime is not None and seen.boot == self.boot else boot_now()
         if job.since_boot is not None and seen.started_boottime is not None and seen.boot == self.boot and job.served_s == 0:
             job.since_boot = seen.started_boottime  # the program, not the wish to start it
-        told = self._stopping_since.pop(id, None)
-        asked_to_stop = job.state == "stopping" and not job.cancel and (told is None or ended >= told)
+        # One that ended before it heard that it should stop has ended, whatever was planned for it.
+        stopped = seen.state == "ended" and seen.told and not job.cancel and (job.state == "stopping" or seen.pid is None)
         self._out_of_service(job, ended)
         self.limits.give_back(self._held(job))
         job.cores = job.gpus = None
         self.turns.act("forget", job)
-        if asked_to_stop and seen.state == "ended":
-            job.state, job.restarts = "waiting", job.restarts + 1
+        if stopped:
+            job.state, job.restarts = "waiting", job.restarts + (seen.pid is not None)
             self.turns.changed(job)
             self._do(self.floor.stopped(id, self.now()))
             return
@@ -410,7 +424,7 @@ class Queue:
         if job is None or job.attempt != attempt:
             return
         if job.cancel or job.state not in _SERVED:  # it was never run: it can simply leave, or wait
-            self._over(id, attempt, Attempt("ended", boot=self.boot, exit_code=0 if job.cancel else 1))
+            self._over(id, attempt, Attempt("ended", boot=self.boot, told=True))
         else:
             self.turns.act("start", job)
 
@@ -428,6 +442,7 @@ class Queue:
         ran, job.state, job.reason = job.started is not None, outcome, reason if outcome != "done" else ""
         self.turns.changed(job)
         del self.here[job.id]
+        self.ended[outcome] += 1
         self.counters.job_ended(job.type, outcome, job.response_s)
         if ran and outcome != "cancelled":
             self.measures.ended(job.type, job.response_s, job.served_s)
@@ -449,7 +464,7 @@ class Queue:
         """Does what was decided and is written by now. Who starts may need the cores of who is suspended: one after the other."""
         stops = [act for act in acts if act.what == "suspended" and act.job in self.here]
         for act in stops:
-            self.crew.send(act.job, SUSPEND)
+            self.crew.send(act.job, act.attempt, SUSPEND)
         rest = [act for act in acts if act.what != "suspended"]
         if stops and rest:
             self.turns.pause()
@@ -458,9 +473,11 @@ class Queue:
             self._act_on(rest)
 
     async def _after(self, stops: list[Act], rest: list[Act]) -> None:
-        await asyncio.gather(*(self.crew.suspended(act.job, act.attempt) for act in stops))
-        self._act_on(rest)
-        self.turns.go_on()
+        try:
+            await asyncio.gather(*(self.crew.suspended(act.job, act.attempt) for act in stops))
+            self._act_on(rest)
+        finally:
+            self.turns.go_on()
 
     def _act_on(self, acts: list[Act]) -> None:
         for what, id, attempt in acts:
@@ -475,7 +492,7 @@ class Queue:
             else:
                 if what == "resume" and self.limits.cores is not None and (cores := _ids(job.cores)) is not None:
                     self.crew.move(id, attempt, cores)
-                self.crew.send(id, {"resume": RESUME, "stopping": END, "end": END, "kill": KILL}[what])
+                self.crew.send(id, attempt, {"resume": RESUME, "stopping": END, "end": END, "kill": KILL}[what])
 
     def _order(self, job: Job) -> Order:
         request = self.store.request(job.request)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -152,5 +153,7 @@ class Service:
 
     def _prune(self) -> None:
         self._pruning = asyncio.get_running_loop().call_later(_PRUNE_S, self._prune)
-        for id in self._store.prune(time.time() - 86_400 * self.queue.settings.keep_days):
+        old = self._store.prune(time.time() - 86_400 * self.queue.settings.keep_days)
+        self.queue.ended = Counter(self._store.counts()) if old else self.queue.ended
+        for id in old:
             (self.directory / "output" / f"{id}.log").unlink(missing_ok=True)

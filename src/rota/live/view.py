@@ -68,12 +68,12 @@ def status_of(queue: Queue, planner: Planner) -> Status:
     """The scheduler at this moment."""
     floor, system = queue.floor, queue.system
     estimate = planner.estimate()
-    counts = Counter(queue.store.counts()) + Counter(job.state for job in queue.here.values())
+    counts = queue.ended + Counter(job.state for job in queue.here.values())
     counter = queue.counters.decision
     n = sum(counter.counts)
     warnings = list(queue.limits.remarks())
-    if estimate.load is not None and estimate.load >= 1:
-        warnings.append(f"the load is {estimate.load:.3g}: {estimate.load - 1:.1%} more work comes than the server can do")
+    if estimate.overload:
+        warnings.append(estimate.overload)
     if queue.turns.out_of_room:
         warnings.append(queue.turns.out_of_room)
     phase, until = phase_of(queue)

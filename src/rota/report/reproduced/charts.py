@@ -179,9 +179,8 @@ def _panel(data: pl.DataFrame, names: list[str], span: tuple[float, float], titl
     points = known.mark_point(filled=True, size=48, opacity=1).encode(x, y("mean_response_time"), color, shape)
     layers = [lines, points]
     if words is not None:
-        layers.insert(
-            0, base.mark_area(fillOpacity=0.1, strokeOpacity=0.4, strokeWidth=1).encode(x, y("least"), alt.Y2("most:Q"), color, rim)
-        )
+        bands = base.transform_filter("datum.months > 1").mark_area(fillOpacity=0.1, strokeOpacity=0.4, strokeWidth=1)
+        layers.insert(0, bands.encode(x, y("least"), alt.Y2("most:Q"), color, rim))
     named = alt.TitleParams(title, subtitle=words) if words else alt.TitleParams(title)
     return alt.layer(*layers).properties(title=named, width=WIDTH, height=HEIGHT)
 
