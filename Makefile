@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo test lint bench docs console lock clean
+.PHONY: help demo test figures lint bench docs console lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -22,6 +22,9 @@ demo: $(READY) ## the main job on a bundled example: what to run, how long peopl
 
 test: $(READY) ## the whole test suite
 	$(BIN)/python -m pytest -n auto
+
+figures: $(READY) ## the paper's figures redrawn, in fast mode (some minutes), in build/figures
+	$(BIN)/rota reproduce all --fast --force --output build/figures
 
 lint: $(READY) ## ruff, mypy --strict, and the layers of the architecture
 	$(BIN)/ruff check .
