@@ -59,7 +59,7 @@ def test_exit_codes_of_a_process(tmp_path):
     """A real process ends with 0, 1 and 2: done, no answer, bad file; without a traceback."""
     done = run("capacity", PAPER, "--json")
     assert done.returncode == 0
-    assert done.stderr == ""
+    assert all(line.startswith("load ") for line in done.stderr.splitlines())  # progress, where it takes longer than a second
     assert json.loads(done.stdout)["load"] == pytest.approx(0.9, rel=1e-7)
 
     refused = run("schedules", PAPER, "--limit", "3")
