@@ -7,7 +7,7 @@
         assert daemon.client.wait(id, 10).state == "done"
 
 Importing everything takes a second or more, so that is done once: this file, run as a program, is a process which has imported it all and
-forks a daemon whenever it is told to; that takes about a tenth of a second. `daemon.start_command()` gives the words of the real command.
+forks a daemon whenever it is told to; that answers after about 0.3 s. `daemon.start_command()` gives the words of the real command.
 At the end all jobs are killed, the daemon is ended, and it is made sure that no process of a job is left.
 """
 
@@ -117,7 +117,8 @@ class Daemon:
         for pid in _pids():
             with contextlib.suppress(OSError):
                 words = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
-                found |= {pid: word.removeprefix(mark) for word in words if word.startswith(mark)}
+                if run := next((word for word in words if word.startswith(mark)), None):
+                    found[pid] = run.removeprefix(mark)
         return found
 
     def helpers(self) -> dict[int, str]:
@@ -178,12 +179,8 @@ def live_daemon(
     policy: Any = None,
     live: Mapping[str, Any] | None = None,
     start: bool = True,
-    under: tuple[str, ...] = (),
 ) -> Iterator[Daemon]:
-    """A daemon whose state is in `directory`/state, under a policy (an object of `rota.policy`; First-Fit if none) and `[live]` settings.
-
-    `under` are words to run it with, as ("unshare", "-rm").
-    """
+    """A daemon with its state in `directory`/state, under a policy (an object of `rota.policy`; else First-Fit) and `[live]` settings."""
     import rota
     from rota.model.live import live_settings
     from rota.model.spec import parse_system
@@ -200,7 +197,7 @@ def live_daemon(
     with (
         log.open("a") as said,
         subprocess.Popen(
-            [*under, sys.executable, __file__, str(plan), str(state)],
+            [sys.executable, __file__, str(plan), str(state)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=said,

@@ -15,7 +15,6 @@ from rota.decide import preempts, seeded
 from rota.live.floor import OWN, Floor, Orders
 from rota.simulation.named import as_policy
 from rota.simulation.workload import Jobs, PoissonArrivals
-from systems import small_systems
 
 N = 2000
 NAMES = ["arrive", "start", "preempt", "finish"]
@@ -366,9 +365,9 @@ def test_a_stopping_job_holds_everything_until_it_is_gone():
     for id, kind in ((1, 0), (2, 1), (3, 1)):
         orders = floor.arrive(id, kind, 0.0)
     assert (orders.stop, orders.start) == ([1], [])
-    assert (floor.state.free / floor.state.capacity).tolist() == [0, 0.6]
-    floor.arrive(4, 0, 1.0)
+    assert (floor.state.free * floor.unit).tolist() == [0, 6]
     assert floor.stopped(1, 2.0).start == [2]
+    floor.arrive(4, 0, 3.0)
     assert list(floor.waiting(0)) == [1, 4]
 
 
@@ -391,19 +390,6 @@ def test_own_jobs_start_where_there_is_room():
     assert not floor.arrive(2, 0, 1.0)
     assert floor.arrive(3, OWN, 2.0, demand=floor.units_of([1, 2])).start == [3]
     assert floor.leave(1, 3.0).start == [2]
-
-
-@given(units=st.integers(1, 999), digits=st.integers(0, 3), system=small_systems())
-def test_demands_are_rounded_up_to_units(units, digits, system):
-    """An own job is never given less than it asked for, and what fits the server fits in units."""
-    floor = Floor(system, rota.FCFS(), seeded(np.random.SeedSequence(1)))
-    amount = np.minimum(system.capacity, units / 10**digits)
-    given_ = floor.units_of(amount)
-    assert (given_ <= floor.state.capacity).all()
-    assert (given_ * (system.capacity / floor.state.capacity) >= amount * (1 - 1e-9)).all()
-    np.testing.assert_array_equal(floor.units_of(system.capacity), floor.state.capacity)
-    for row, demand in zip(floor.state.demand, system.demand, strict=True):
-        np.testing.assert_array_equal(floor.units_of(demand), row)
 
 
 def test_a_job_is_put_only_once():

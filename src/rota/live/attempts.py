@@ -36,7 +36,8 @@ class Attempt(NamedTuple):
     """What the record of an attempt says. Wall times are seconds since 1970; `*_boottime` are on CLOCK_BOOTTIME, never set.
 
     The use of time and memory is that of all processes of the job; `max_rss_bytes` is that of the largest of them, and at least that of
-    the interpreter which forked it (about 10 MB). `ended` is the end of the main process; `leftovers` says that others outlived it.
+    the interpreter which forked it (about 10 MB). `ended` is the end of the main process; `told` says that it heard before that it should
+    end, `leftovers` that others outlived it.
     """
 
     state: Literal["absent", "alive", "ended", "lost"]
@@ -54,6 +55,7 @@ class Attempt(NamedTuple):
     user_s: float | None = None
     system_s: float | None = None
     max_rss_bytes: int | None = None
+    told: bool = False
     leftovers: bool = False
 
 

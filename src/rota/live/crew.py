@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from rota.live.attempts import Attempt, adopt, end_strays, look, remove, sweep
+from rota.live.errors import LiveError
 from rota.live.launcher import Launcher, Order
 from rota.live.limits import move
 
 __all__ = ["END", "KILL", "RESUME", "SUSPEND", "Crew"]
 
 SUSPEND, RESUME, END, KILL = signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGQUIT
+_AGAIN_S = 1.0  # after a launcher that could not be started
 _LOOK_S, _PATIENCE_S = 0.001, 2.0  # how often and how long to look whether a job has come to a stop
 
 
@@ -39,10 +41,11 @@ class Crew:
         self._directory, self._run = directory, str(directory / "run")
         self._on_running, self._on_over, self._tell = on_running, on_over, tell
         self._watched: dict[int, tuple[int, int]] = {}  # job: attempt, pidfd
-        self._unheard: dict[int, list[signal.Signals]] = {}  # signals for jobs whose supervisor is not known yet
+        self._unheard: dict[tuple[int, int], list[signal.Signals]] = {}  # signals for attempts whose supervisor is not known yet
+        self._resumed: set[tuple[int, int]] = set()  # attempts that were told to go on
         self._tasks: set[asyncio.Task[None]] = set()
         self._to_forget: list[tuple[int, int]] = []
-        self._open = self._forgetting = False
+        self._open = self._forgetting = self._relaunching = False
 
     async def open(self) -> None:
         """Starts the launcher; when this returns, nothing that was ordered before is still on its way."""
@@ -72,24 +75,39 @@ class Crew:
         """Starts a job."""
         self._launcher.launch(order)
 
-    def send(self, job: int, what: signal.Signals) -> None:
-        """Sends a signal to the supervisor of a job, now or as soon as it is there."""
-        if job in self._watched:
+    def send(self, job: int, attempt: int, what: signal.Signals) -> None:
+        """Sends a signal to the supervisor of an attempt, now or as soon as it is there."""
+        watched, pidfd = self._watched.get(job, (0, -1))
+        if watched == attempt:
             with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._watched[job][1], what)
+                signal.pidfd_send_signal(pidfd, what)
         else:
-            self._unheard.setdefault(job, []).append(what)
+            earlier = self._unheard.get((job, attempt), [])
+            self._unheard[job, attempt] = [other for other in earlier if {other, what} != {SUSPEND, RESUME}] + [what]
+        if what == RESUME:
+            self._resumed.add((job, attempt))
 
-    async def suspended(self, job: int, attempt: int) -> None:
-        """Returns when a job that was told to has come to a stop, or is over, or does not heed."""
-        for count in range(1, int(_PATIENCE_S / _LOOK_S)):
+    async def suspend(self, job: int, attempt: int) -> None:
+        """Suspends a job. Returns when it has come to a stop, or is over, or does not heed."""
+        if (job, attempt) in self._resumed:  # of two signals that wait, the later one may be heard first
+            await self._until(job, attempt, suspended=False)
+            self._resumed.discard((job, attempt))
+        self.send(job, attempt, SUSPEND)
+        if not await self._until(job, attempt, suspended=True):
+            self._tell(f"job {job} did not come to a stop within {_PATIENCE_S:g} s")
+
+    async def _until(self, job: int, attempt: int, suspended: bool) -> bool:
+        for _ in range(int(_PATIENCE_S / _LOOK_S)):
             seen = look(self._run, job, attempt)
-            if seen.suspended or seen.state != "alive":
-                return
-            if count % 50 == 0:
-                self.send(job, SUSPEND)  # a signal to resume, sent just before, may have been heard after it
+            coming = seen.state == "absent" and self._is_coming(job, attempt)
+            if not coming and (seen.suspended == suspended or seen.state != "alive"):
+                return True
             await asyncio.sleep(_LOOK_S)
-        self._tell(f"job {job} did not come to a stop within {_PATIENCE_S:g} s")
+        return False
+
+    def _is_coming(self, job: int, attempt: int) -> bool:
+        """Whether an attempt was ordered and has not claimed its record yet."""
+        return (job, attempt) in self._launcher.unanswered or self._watched.get(job, (0, -1))[0] == attempt
 
     def move(self, job: int, attempt: int, cores: Sequence[int]) -> None:
         """Lets a job that goes on use these cores and no others."""
@@ -109,20 +127,34 @@ class Crew:
 
     def forget(self, job: int, attempt: int) -> None:
         """Removes the record of an attempt whose end is known: in another thread, for a busy disk takes milliseconds for each."""
+        self._unheard.pop((job, attempt), None)
+        self._resumed.discard((job, attempt))
         self._to_forget.append((job, attempt))
         if not self._forgetting:
             self._forgetting = True
             self._task(self._forget())
 
     async def _forget(self) -> None:
-        while self._to_forget:
-            known, self._to_forget = self._to_forget, []
-            await asyncio.to_thread(self._remove, known)
-        self._forgetting = False
+        try:
+            while self._to_forget:
+                known, self._to_forget = self._to_forget, []
+                await asyncio.to_thread(self._remove, known)
+        finally:
+            self._forgetting = False
 
     def _remove(self, known: list[tuple[int, int]]) -> None:
         for job, attempt in known:
             remove(self._run, job, attempt)
+
+    def tidy(self, wanted: set[tuple[int, int]]) -> None:
+        """Removes records of attempts whose end an earlier daemon knew: all but those that are wanted or alive."""
+        for name in os.listdir(self._run):
+            job, _, attempt = name.partition(".")
+            if job.isdecimal() and attempt.isdecimal() and (key := (int(job), int(attempt))) not in wanted:
+                if look(self._run, *key).state == "alive":
+                    self._tell(f"{self._run}/{name} is of a job that runs and that nobody knows of: left alone")
+                else:
+                    remove(self._run, *key)
 
     # ------------------------------------------------------------------------------------------------------------ what comes back
 
@@ -137,19 +169,19 @@ class Crew:
     def _watch(self, job: int, attempt: int, pidfd: int) -> None:
         self._watched[job] = (attempt, pidfd)
         asyncio.get_running_loop().add_reader(pidfd, self._gone, job, attempt, pidfd)
-        for what in self._unheard.pop(job, ()):
-            self.send(job, what)
+        for what in self._unheard.pop((job, attempt), ()):
+            self.send(job, attempt, what)
 
     def _gone(self, job: int, attempt: int, pidfd: int) -> None:
         asyncio.get_running_loop().remove_reader(pidfd)
         os.close(pidfd)
         del self._watched[job]
-        seen = look(self._run, job, attempt)
-        if seen.state == "alive":  # this one found that another has the attempt
-            self.find(job, attempt)
-        elif seen.state == "lost":
-            self._task(self._clear(job, attempt, seen))
-        else:
+        self._settle(job, attempt, self.find(job, attempt))  # alive if the one that is gone found that another has the attempt
+
+    def _settle(self, job: int, attempt: int, seen: Attempt) -> None:
+        if seen.state == "lost":
+            self.clear(job, attempt, seen)
+        elif seen.state != "alive":
             self._on_over(job, attempt, seen)
 
     async def _clear(self, job: int, attempt: int, seen: Attempt) -> None:
@@ -162,22 +194,30 @@ class Crew:
         self._task(self._clear(job, attempt, seen))
 
     def _died(self) -> None:
-        if self._open:
-            self._tell("the launcher died; starting another")
+        if self._open and not self._relaunching:
+            self._relaunching = True
             self._task(self._relaunch())
 
     async def _relaunch(self) -> None:
-        old = self._launcher
-        await old.close()
-        self._launcher = await self._launch()
-        for (job, attempt), order in old.unanswered.items():  # also what was ordered in the meantime
-            seen = self.find(job, attempt)
-            if seen.state == "absent":
-                self._launcher.launch(order)
-            elif seen.state == "alive":
-                self._on_running(job, attempt)
-            else:
-                self._on_over(job, attempt, seen)
+        while not self._launcher.alive:
+            self._tell("the launcher died; starting another")
+            old = self._launcher
+            await old.close()
+            try:
+                self._launcher = await self._launch()
+            except (LiveError, OSError) as error:
+                self._tell(f"no launcher could be started, nothing is until there is one: {error}")
+                await asyncio.sleep(_AGAIN_S)
+                continue
+            for (job, attempt), order in old.unanswered.items():  # also what was ordered in the meantime
+                seen = self.find(job, attempt)
+                if seen.state == "absent":
+                    self._launcher.launch(order)
+                elif seen.state == "alive":
+                    self._on_running(job, attempt)
+                else:
+                    self._settle(job, attempt, seen)
+        self._relaunching = False
 
     def _task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -28,11 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.arrays import Int
-from rota.capacity import integer_units
 from rota.decide import ARRIVAL, CHANGE, COMPLETION, START, TIMER, State, brain_of, new_state, policy_name, preempts
 from rota.errors import BadSpec, Problem
+from rota.live.units import fine_units
 from rota.model import System
-from rota.policy import Policy
+from rota.policy import Policy, ServerFilling
 
 __all__ = ["OWN", "Floor", "Orders", "Stop"]
 
@@ -87,12 +87,16 @@ class Floor:
 
     def _install(self, system: System, policy: Policy, random: NDArray[np.uint64]) -> None:
         if self.stop == "none" and preempts(policy):
-            rule = f"{policy_name(policy)} stops running jobs, and preemption is 'none': choose 'suspend' or 'requeue', or another policy"
-            raise BadSpec([Problem("preemption", rule)])
+            rule = f"{policy_name(policy)} stops running jobs, and preemption is 'none': choose suspend or requeue"
+            raise BadSpec([Problem("preemption", f"{rule} (--preemption, or [live] in the file), or another policy")])
         self.brain = brain_of(system, policy)  # raises where the policy does not suit the system
         self.system, self.policy = system, policy
         self._may_stop = self.stop != "none" and preempts(policy)
-        self.state: State = new_state(system, self.brain, random)
+        state = new_state(system, self.brain, random)
+        demand, capacity, self.unit = fine_units(system)
+        if isinstance(policy, ServerFilling):  # it fills powers of two, and more capacity than that would be another server
+            capacity = state.capacity * (demand.max() // state.demand.max())
+        self.state: State = state._replace(demand=demand, capacity=capacity, free=capacity.copy())
         self.target: Int = np.zeros(len(system.names), dtype=np.int64)
         self._undone = False  # the last decision could not be carried out whole
 
@@ -351,9 +355,9 @@ class Floor:
     # ------------------------------------------------------------------------------------------------------------ what others ask
 
     def units_of(self, demand: Sequence[float]) -> Int:
-        """A demand in units, rounded up."""
-        units, amount = integer_units(self.system).capacity, np.asarray(demand, dtype=float)
-        return np.ceil(amount / self.system.capacity * units * (1 - 1e-12)).astype(np.int64)
+        """A demand that the server can meet in units, rounded up."""
+        units: Int = np.ceil(np.asarray(demand, dtype=float) / self.unit * (1 - 1e-12)).astype(np.int64)
+        return np.minimum(units, self.state.capacity)
 
     def next_sequence(self) -> int:
         """The place in the queue that the next job to arrive gets."""
@@ -378,7 +382,7 @@ class Floor:
         twin._own = {id: twin.jobs[id] for id in self._own}
         twin._by_place = {place: twin.jobs[job.id] for place, job in self._by_place.items()}
         twin._unused, twin.target = self._unused.copy(), self.target.copy()
-        twin.state = State(*(part if part is self.brain.data else part.copy() for part in self.state))
+        twin.state = State._make(part if part is self.brain.data else part.copy() for part in self.state)
         return twin
 
     def save(self) -> dict[str, Any]:

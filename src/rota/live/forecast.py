@@ -26,22 +26,21 @@ _LONGER = 64  # draws for a size longer than what was served already; then the m
 
 
 def forecast(
-    floor: Floor, system: System, served: Mapping[int, float], job: int, *, runs: int = 50, budget_s: float = 0.5, seed: int = 0
+    floor: Floor, served: Mapping[int, float], job: int, now: float, *, runs: int = 50, budget_s: float = 0.5, seed: int = 0
 ) -> list[float]:
-    """Times from now until the job starts, in order, in as many futures as the budget allows. `served`: time in service so far, by job."""
+    """Times from `now` until the job starts, in order, in as many futures as the budget allows. `served`: time in service, by job."""
     until, starts = time.monotonic() + budget_s, []
     for number in range(runs):
-        start = _one(floor.copy(), system, served, job, np.random.SeedSequence([seed, number]), until)
+        start = _one(floor.copy(), served, job, now, np.random.SeedSequence([seed, number]), until)
         if start is None:
             break
         starts.append(start)
     return sorted(starts)
 
 
-def _one(floor: Floor, system: System, served: Mapping[int, float], job: int, seed: np.random.SeedSequence, until: float) -> float | None:
+def _one(floor: Floor, served: Mapping[int, float], job: int, begin: float, seed: np.random.SeedSequence, until: float) -> float | None:
     """One future: when the job starts in it; None if the time for computing is over."""
-    draw = np.random.default_rng(seed)
-    begin = now = float(floor.state.clock[0])
+    draw, system, now = np.random.default_rng(seed), floor.system, begin
     floor.state.random[:] = seeded(seed)
     kinds = {id: here.kind for id, here in floor.jobs.items()}
     left: dict[int, float] = {}  # what a job that was served before still needs
@@ -73,6 +72,8 @@ def _one(floor: Floor, system: System, served: Mapping[int, float], job: int, se
         while ends and running.get(ends[0][1]) != ends[0][0]:
             heapq.heappop(ends)
         end = ends[0][0] if ends else np.inf
+        if min(end, arrival, floor.wake) == np.inf:
+            return None  # nothing will ever happen
         if end <= min(arrival, floor.wake):
             now, id = heapq.heappop(ends)
             del running[id]
@@ -80,14 +81,12 @@ def _one(floor: Floor, system: System, served: Mapping[int, float], job: int, se
         elif floor.wake <= arrival:
             now = max(now, floor.wake)
             orders = floor.tick(now)
-        elif arrival < np.inf:
+        else:
             now = arrival
             kind = min(int(np.searchsorted(share, draw.random(), side="right")), len(share) - 1)
             kinds[newest] = kind
             orders = floor.arrive(newest, kind, now)
             newest, arrival = newest + 1, now + draw.exponential(1 / rate)
-        else:
-            return None
         if obey(orders):
             return now - begin
 

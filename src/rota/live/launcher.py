@@ -121,6 +121,11 @@ class Launcher:
         """The launcher process."""
         return self._process.pid
 
+    @property
+    def alive(self) -> bool:
+        """Whether it takes orders: it has neither died nor been closed."""
+        return self._open
+
     def launch(self, order: Order) -> None:
         """Have this order carried out. Answered by `on_spawned` or `on_refused`; until then it is in `unanswered`."""
         self.unanswered[order.job, order.attempt] = order

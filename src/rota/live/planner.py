@@ -18,6 +18,7 @@ from rota.capacity import system_load
 from rota.decide import policy_name, seeded
 from rota.errors import RotaError
 from rota.live.errors import NoRoom, NoSuchPlan, Refused
+from rota.live.floor import Floor, Stop
 from rota.live.learning import Estimate, Learner
 from rota.live.messages import PlanVersion
 from rota.live.queue import Queue, boot_now
@@ -46,9 +47,15 @@ def choose_plan(store: Store, given: PlanFile | None) -> tuple[int, PlanFile]:
         if before != given.system.resources:
             has, had = ", ".join(given.system.resources), ", ".join(before)
             raise Refused(f"{len(live)} jobs were promised {had}; this plan has {has}: let them end first, or give another directory")
+    _check(given, given.live.preemption)
     number = max(rows, default=0) + 1
     store.write(plans=[_row(number, given, "given at the start")], notes={"plan": number, "given": text, "pinned": False})
     return number, given
+
+
+def _check(plan: PlanFile, stop: Stop) -> None:
+    """Raises if a plan cannot be run, before it is written down as the one in use."""
+    Floor(plan.system, plan.policy, seeded(np.random.SeedSequence(0)), stop=stop)
 
 
 def _row(number: int, plan: PlanFile, reason: str) -> PlanRow:
@@ -159,19 +166,20 @@ class Planner:
         self._install(_row(number, changed, better), changed)
 
     async def _predict(self) -> None:
-        new = await self._replanned(self.plan.system, design=False)
-        if new is not None:
+        plan = self.plan
+        new = await self._replanned(plan.system, design=False)
+        if new is not None and self.plan is plan:
             self.plan = replace(self.plan, predicted=_predicted(new))
 
     async def _replanned(self, system: Any, design: bool) -> Replanned | None:
-        self.redesigning = design
+        self.redesigning |= design
         try:
             return await replan(system, self.plan.policy, design=design)
         except RotaError as error:
             self._tell(f"no new plan: {error}")
             return None
         finally:
-            self.redesigning = False
+            self.redesigning &= not design
 
     def _install(self, row: PlanRow, plan: PlanFile, new: bool = True) -> None:
         """Swaps a plan in. No running job is touched."""
@@ -189,8 +197,12 @@ class Planner:
         row = next((row for row in self._store.plans() if row.number == number), None)
         if row is None:
             raise NoSuchPlan(f"there is no plan {number}")
+        plan = plan_file_from_json(row.text)
+        if _server(plan) != _server(self.plan):
+            raise Refused(f"plan {number} is for another server or other types: start the scheduler with its file instead")
+        _check(plan, self._queue.settings.preemption)
         self.pinned = True
-        self._install(replace(row, reason=f"chosen by hand (first: {row.reason})"), plan_file_from_json(row.text), new=False)
+        self._install(replace(row, reason=f"chosen by hand (first: {row.reason})"), plan, new=False)
         return next(plan for plan in self.plans() if plan.number == number)
 
     def pin(self, pinned: bool) -> None:
@@ -224,6 +236,12 @@ class Planner:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _server(plan: PlanFile) -> tuple[Any, ...]:
+    """What two plans must agree in so that one can take the place of the other while jobs run."""
+    system = plan.system
+    return system.resources, system.capacity.tolist(), system.names, system.demand.tolist(), plan.live.unit_s
 
 
 def _predicted(new: Replanned) -> dict[str, dict[str, float]]:

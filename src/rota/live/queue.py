@@ -19,7 +19,7 @@ from rota import __version__
 from rota.decide import policy_name, seeded
 from rota.errors import BadSpec, Problem
 from rota.live.attempts import Attempt, boot_id
-from rota.live.crew import END, KILL, RESUME, SUSPEND, Crew
+from rota.live.crew import END, KILL, RESUME, Crew
 from rota.live.errors import NoSuchJob, Refused
 from rota.live.eventlog import EventLog
 from rota.live.floor import OWN, Floor, Orders
@@ -134,7 +134,8 @@ class Queue:
                 self._running(id, job.attempt)
                 # The signal may not have been sent; sent twice it does no harm.
                 told = {"cancel": "end", "cancel now": "kill"}.get(job.cancel, "resume" if job.state in _SERVED else job.state)
-                self.turns.act(told, job)
+                if told != "resume" or seen.suspended:
+                    self.turns.act(told, job)
             else:
                 over.append((job, seen))
         if jobs:
@@ -173,6 +174,7 @@ class Queue:
         """Goes on under another plan for the same server. No running job is touched."""
         self.plan_number, self.system = number, plan.system
         orders = self.floor.swap(plan.system, plan.policy, random, self.now())
+        self.counters.plan_swaps += 1
         self.turns.event("swap", plan=number, reason=reason)
         self.announce()
         self._do(orders)
@@ -462,11 +464,9 @@ class Queue:
 
     def _carry_out(self, acts: list[Act]) -> None:
         """Does what was decided and is written by now. Who starts may need the cores of who is suspended: one after the other."""
-        stops = [act for act in acts if act.what == "suspended" and act.job in self.here]
-        for act in stops:
-            self.crew.send(act.job, act.attempt, SUSPEND)
+        stops = [act for act in acts if act.what == "suspended" and act.job in self.here and self.here[act.job].state == "suspended"]
         rest = [act for act in acts if act.what != "suspended"]
-        if stops and rest:
+        if stops:
             self.turns.pause()
             self._task(self._after(stops, rest))
         else:
@@ -474,7 +474,7 @@ class Queue:
 
     async def _after(self, stops: list[Act], rest: list[Act]) -> None:
         try:
-            await asyncio.gather(*(self.crew.suspended(act.job, act.attempt) for act in stops))
+            await asyncio.gather(*(self.crew.suspend(act.job, act.attempt) for act in stops))
             self._act_on(rest)
         finally:
             self.turns.go_on()
@@ -489,7 +489,7 @@ class Queue:
                 self._over(id, attempt, Attempt("ended", boot=self.boot))  # before it began
             elif what == "start":
                 self.crew.start(self._order(job))
-            else:
+            elif what != "resume" or job.state in _SERVED:  # it may have been told to yield again, in the same turn
                 if what == "resume" and self.limits.cores is not None and (cores := _ids(job.cores)) is not None:
                     self.crew.move(id, attempt, cores)
                 self.crew.send(id, attempt, {"resume": RESUME, "stopping": END, "end": END, "kill": KILL}[what])

@@ -6,10 +6,11 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rota.live.errors import NoSuchJob
+from rota.live.errors import NoRoom, NoSuchJob
 from rota.live.floor import OWN
 from rota.live.forecast import forecast
 from rota.live.messages import ENDED, Explanation, Job, JobRequest, JobState, PlanVersion, Status, Submitted
@@ -69,20 +70,28 @@ class Service:
 
     def jobs(self, state: list[JobState] | None, type: str | None, name: str | None, limit: int, before: int | None) -> list[Job]:
         """Jobs, newest first. What this turn changed is written first, so that the answer is what `job` would say."""
-        self.queue.turns.write()
-        return [self._message(self.queue.here.get(job.id, job)) for job in self._store.jobs(state, type, name, limit, before)]  # type: ignore[arg-type]
+        self._write()
+        return [
+            self._message(self.queue.here.get(job.id) or self.queue.turns.pending(job.id) or job)
+            for job in self._store.jobs(state, type, name, limit, before)
+        ]
 
     def cancel(self, id: int, now: bool = False) -> Job:
         """Ends a job."""
-        return self._message(self.queue.cancel(id, now))
+        return self._kept(self.queue.cancel(id, now))
 
     def hold(self, id: int) -> Job:
         """Takes a waiting job out of the queue."""
-        return self._message(self.queue.hold(id))
+        return self._kept(self.queue.hold(id))
 
     def release(self, id: int) -> Job:
         """Lets a held job join the queue."""
-        return self._message(self.queue.release(id))
+        return self._kept(self.queue.release(id))
+
+    def _kept(self, job: Kept) -> Job:
+        """The answer to who changed a job: written first, so that it is true though the daemon dies the next moment."""
+        self._write()
+        return self._message(job)
 
     async def wait(self, id: int, timeout_s: float) -> Job:
         """The job when it has ended, or as it is after the timeout."""
@@ -120,7 +129,7 @@ class Service:
                     here.id: (here.served_s + (0.0 if here.since_boot is None else boot - here.since_boot)) / queue.unit_s
                     for here in queue.here.values()
                 }
-                starts = await asyncio.to_thread(forecast, queue.floor.copy(), queue.system, served, id)
+                starts = await asyncio.to_thread(forecast, queue.floor.copy(), served, id, queue.now())
         return explanation(job, text, ahead, starts, queue.unit_s)
 
     # ------------------------------------------------------------------------------------------------------------ the scheduler
@@ -144,8 +153,12 @@ class Service:
 
     def events(self, after: int, limit: int) -> list[dict[str, Any]]:
         """The newest events; the file `events.jsonl` has all."""
-        self.queue.turns.write()
+        self._write()
         return self._store.events(after, limit)
+
+    def _write(self) -> None:
+        with suppress(NoRoom):  # who only looks is answered all the same, with what was written before
+            self.queue.turns.write()
 
     def metrics(self) -> str:
         """The page for Prometheus."""
@@ -153,7 +166,11 @@ class Service:
 
     def _prune(self) -> None:
         self._pruning = asyncio.get_running_loop().call_later(_PRUNE_S, self._prune)
-        old = self._store.prune(time.time() - 86_400 * self.queue.settings.keep_days)
+        try:
+            old = self._store.prune(time.time() - 86_400 * self.queue.settings.keep_days)
+        except NoRoom as error:
+            self.queue.tell(str(error))
+            return
         self.queue.ended = Counter(self._store.counts()) if old else self.queue.ended
         for id in old:
             (self.directory / "output" / f"{id}.log").unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import lru_cache
 from operator import attrgetter
@@ -97,7 +97,10 @@ class Store:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, _SCHEMA):
             raise NoRoom(f"{path} was written by another version of Rota (schema {version}, this one has {_SCHEMA})")
+        self.request = lru_cache(maxsize=256)(self._request)
         columns = ", ".join(f"{name} INTEGER PRIMARY KEY" if name == "id" else name for name in _COLUMNS)
+        if version == _SCHEMA:  # nothing to write: a daemon can be started on a full disk
+            return
         with self._transaction():
             self._db.execute(f"CREATE TABLE IF NOT EXISTS jobs ({columns})")
             self._db.execute(f"CREATE INDEX IF NOT EXISTS jobs_live ON jobs (state) WHERE {_LIVE}")
@@ -109,7 +112,6 @@ class Store:
             )
             self._db.execute("CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, value TEXT)")
             self._db.execute(f"PRAGMA user_version={_SCHEMA}")
-        self.request = lru_cache(maxsize=256)(self._request)
 
     def close(self) -> None:
         """Closes the database."""
@@ -168,7 +170,7 @@ class Store:
         """One job."""
         return next(self._select("WHERE id = ?", id), None)
 
-    def jobs(self, states: list[str] | None, type: str | None, name: str | None, limit: int, before: int | None) -> list[Job]:
+    def jobs(self, states: Sequence[str] | None, type: str | None, name: str | None, limit: int, before: int | None) -> list[Job]:
         """Jobs, newest first."""
         where, values = ["id < ?"], [before if before is not None else 2**62]  # type: list[str], list[Any]
         if states:
@@ -215,7 +217,10 @@ class _Transaction:
         self._db = db
 
     def __enter__(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            raise NoRoom(f"the database cannot be written: {error}") from error
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         try:

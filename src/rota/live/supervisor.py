@@ -35,6 +35,8 @@ NOT_RUN = os.EX_TEMPFAIL  # 75: nothing was run, there was no room for its recor
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 _KILL_AGAIN_S = 0.1
+# Signals that this process was started with ignored, or Python ignores; the others go back to their default when a program starts.
+_IGNORED = [number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN]
 _FOREVER_S = 1e8
 
 
@@ -108,6 +110,7 @@ def _run(order: dict[str, Any], directory: str, lock: int, boot: str) -> int:
         user_s=use.ru_utime,
         system_s=use.ru_stime,
         max_rss_bytes=use.ru_maxrss * 1024,
+        told=watch.told,
         leftovers=watch.leftovers,
     )
     return 0
@@ -119,7 +122,7 @@ class _Watch:
     def __init__(self, main: int, grace_s: float, record: Record) -> None:
         self.main, self.grace_s, self.record = main, grace_s, record
         self.status, self.ended, self.ended_boottime = -1, 0.0, 0.0
-        self.leftovers = self.ending = self.cleared = False
+        self.told = self.leftovers = self.ending = self.cleared = False
         self.kill_at: float | None = None
 
     def until_nothing_is_left(self) -> None:
@@ -138,6 +141,8 @@ class _Watch:
                 tree.send(os.getpid(), signal.SIGCONT)
                 self.record.write("suspended", suspended=False)
             elif number == signal.SIGTERM:
+                if not self._reap():  # the end of the job may wait behind this signal, and came first
+                    return
                 self._end()
             if number == signal.SIGQUIT or (self.kill_at is not None and _now() >= self.kill_at):
                 self._kill()
@@ -152,7 +157,7 @@ class _Watch:
             if pid == 0:
                 break
             if pid == self.main:
-                self.status, self.ended, self.ended_boottime = status, time.time(), _now()
+                self.status, self.ended, self.ended_boottime, self.told = status, time.time(), _now(), self.ending
         if self.ended and not self.cleared:
             self.cleared, self.leftovers = True, not self.ending
             self._end()
@@ -192,9 +197,8 @@ def _become(order: dict[str, Any], record: Record, output: int, supervisor: int,
         os.chdir(order["cwd"])
         os.dup2(output, 1)
         os.dup2(output, 2)
-        for number in signal.valid_signals():
-            if signal.getsignal(number) == signal.SIG_IGN:  # the others go back to their default when the program starts
-                signal.signal(number, signal.SIG_DFL)
+        for number in _IGNORED:
+            signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         step = f"cannot limit its memory to {memory} bytes"
         if memory is not None and group is None:

@@ -52,7 +52,7 @@ class Turns:
     def open(self) -> None:
         """Begins to take turns in the running loop."""
         self._loop = asyncio.get_running_loop()
-        self._log.append(self._store.events(self._log.last))  # what an earlier daemon wrote and did not log
+        self._log_events(self._store.events(self._log.last))  # what an earlier daemon wrote and did not log
         self._soon()
 
     def close(self) -> None:

@@ -104,7 +104,6 @@ def status_of(queue: Queue, planner: Planner) -> Status:
 
 def _resources(queue: Queue) -> list[ResourceUse]:
     floor, system = queue.floor, queue.system
-    amount = system.capacity / floor.state.capacity  # of one unit; what rounding up gave away does not show
     used = np.zeros(len(system.capacity))
     kept = np.zeros(len(system.capacity))
     for job in floor.jobs.values():
@@ -119,8 +118,8 @@ def _resources(queue: Queue) -> list[ResourceUse]:
         ResourceUse(
             name=name,
             capacity=float(system.capacity[r]),
-            used=float(used[r] * amount[r]),
-            kept=float(kept[r] * amount[r]),
+            used=float(used[r] * floor.unit[r]),
+            kept=float(kept[r] * floor.unit[r]),
             enforced=enforced[name],
         )
         for r, name in enumerate(system.resources)
@@ -227,9 +226,9 @@ def why_not(queue: Queue, job: Job, request: Request) -> tuple[str, int | None]:
         sentences.append(f"{ahead} job{'s' if ahead > 1 else ''} of type {job.type} {'are' if ahead > 1 else 'is'} before it.")
     here = floor.jobs[job.id]
     short = np.flatnonzero(here.demand > floor.state.free)
-    amounts = queue.system.capacity / floor.state.capacity
     if len(short):
-        parts = [f"{here.demand[r] * amounts[r]:g} {queue.system.resources[r]} ({floor.state.free[r] * amounts[r]:g} free)" for r in short]
+        need, free = here.demand * floor.unit, floor.state.free * floor.unit
+        parts = [f"{need[r]:g} {queue.system.resources[r]} ({free[r]:g} free)" for r in short]
         sentences.append(f"It needs {', '.join(parts)}.")
     data = floor.state.data
     if kind == OWN:

@@ -36,6 +36,10 @@ class PlanFile:
     load: float | None = None
     predicted: dict[str, dict[str, float]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if isinstance(self.policy, MSR) and self.policy.names is None:  # in the file, types have names
+            object.__setattr__(self, "policy", self.policy.replace(names=self.system.names))
+
 
 def plan_file_to_json(plan: PlanFile) -> str:
     """The file's text."""
@@ -56,6 +60,8 @@ def plan_file_from_json(text: str, source: str | None = None) -> PlanFile:
         raw = json.loads(text)
     except json.JSONDecodeError as error:
         raise BadSpec([Problem("file", f"is not JSON: {error}")], source) from None
+    if isinstance(raw, dict) and "rota_policy" in raw and "rota_plan" not in raw:
+        raise BadSpec([Problem("file", "is a policy and not a plan: rota serve SYSTEM.toml --policy FILE runs it")], source)
     if not isinstance(raw, dict) or "rota_plan" not in raw:
         raise BadSpec([Problem("file", 'is not a plan of Rota: it needs "rota_plan": 1 (from: rota plan FILE)')], source)
     if raw["rota_plan"] != PLAN_VERSION:

@@ -1,0 +1,146 @@
+"""The database: what was written is there, all of it or nothing."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rota.live.errors import NoRoom
+from rota.live.messages import ENDED, STATES
+from rota.live.store import Job, PlanRow, Request, Store
+
+REQUEST = Request(1, "name", ["echo", "ä"], "/", {"A": "b"}, "small", [1.0, 2.5], None, [3], [4])
+
+
+@pytest.fixture
+def store(tmp_path):
+    """An empty store."""
+    store = Store(tmp_path / "rota.db")
+    yield store
+    store.close()
+
+
+def job(id, state="waiting", **fields):
+    """A job."""
+    return Job(id, 1, "name", "small", state, 100.0 + id, 5.0, "boot", **fields)
+
+
+text = st.text(st.characters(blacklist_categories=["Cs"]), max_size=20)
+number = st.floats(allow_nan=False, allow_infinity=False)
+JOBS = st.builds(
+    Job,
+    id=st.integers(1, 2**62),
+    request=st.integers(1, 2**62),
+    name=text,
+    type=text,
+    state=st.sampled_from(STATES),
+    submitted=number,
+    submitted_boot=number,
+    boot=text,
+    array=st.none() | st.integers(1, 2**62),
+    started=st.none() | number,
+    served_s=number,
+    exit_code=st.none() | st.integers(0, 255),
+    cores=st.none() | st.just("0,3"),
+    reason=text,
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(jobs=st.lists(JOBS, max_size=5, unique_by=lambda job: job.id))
+def test_jobs_come_back_as_they_went(tmp_path_factory, jobs):
+    """Every field of every job, and in another process' life."""
+    path = tmp_path_factory.mktemp("store") / "rota.db"
+    store = Store(path)
+    store.write(jobs=jobs)
+    store.close()
+    store = Store(path)
+    assert [store.job(one.id) for one in jobs] == jobs
+    assert store.live() == sorted((one for one in jobs if one.state not in ENDED), key=lambda one: one.id)
+    assert store.last("jobs") == max((one.id for one in jobs), default=0)
+    assert sum(store.counts().values()) == sum(one.state in ENDED for one in jobs)
+    store.close()
+
+
+def test_requests_events_notes_and_plans(store):
+    """The other things that are kept."""
+    plans = [PlanRow(1, 2.0, "text", "fcfs", "given", 0.5), PlanRow(2, 3.0, "text", "nMSR", "drift", 0.6)]
+    events = [{"n": n, "t": 0.5 * n, "event": "end", "job": n} for n in (1, 2, 3)]
+    store.write(requests=[REQUEST], events=events, notes={"a": [1, None, "x"], "b": {"c": 1.5}}, plans=plans)
+    assert store.request(1) == REQUEST
+    assert store.events(0) == events
+    assert store.events(1, limit=1) == events[1:2]
+    assert (store.note("a"), store.note("b"), store.note("nothing")) == ([1, None, "x"], {"c": 1.5}, None)
+    assert store.plans() == plans
+    assert [store.last(table) for table in ("jobs", "requests", "events", "plans")] == [0, 1, 3, 2]
+    store.write(notes={"a": 7})
+    assert store.note("a") == 7
+    store.forget_events(3)
+    assert store.events(0) == events[2:]
+
+
+def test_all_or_nothing(store):
+    """If one part cannot be written, none is."""
+    store.write(jobs=[job(1)], events=[{"n": 1}])
+    with pytest.raises(sqlite3.IntegrityError):
+        store.write(jobs=[job(1, "running"), job(2)], requests=[REQUEST], notes={"a": 1}, events=[{"n": 1}])
+    assert store.job(1) == job(1)
+    assert store.job(2) is None
+    assert store.last("requests") == 0
+    assert store.note("a") is None
+    store.write(jobs=[replace(job(1), state="running")])  # and it goes on
+    assert store.job(1).state == "running"
+
+
+def test_a_disk_without_room(store):
+    """`NoRoom`, nothing is written, and later it goes on."""
+    pages = store._db.execute("PRAGMA page_count").fetchone()[0]
+    store._db.execute(f"PRAGMA max_page_count={pages + 2}")
+    with pytest.raises(NoRoom, match="the database cannot be written: database or disk is full"):
+        store.write(jobs=[job(id, reason="x" * 1000) for id in range(1, 100)])
+    assert store.live() == []
+    store._db.execute("PRAGMA max_page_count=1000000")
+    store.write(jobs=[job(id, reason="x" * 1000) for id in range(1, 100)])
+    assert len(store.live()) == 99
+
+
+def test_finding(store):
+    """By state, type and name, newest first, from a number on."""
+    jobs = [job(1, "done", ended=1.0), job(2, "failed", ended=2.0), job(3), replace(job(4), type="large", name="n")]
+    store.write(jobs=jobs)
+
+    def found(states=None, type=None, name=None, limit=10, before=None):
+        return [one.id for one in store.jobs(states, type, name, limit, before)]
+
+    assert found() == [4, 3, 2, 1]
+    assert found(limit=2, before=4) == [3, 2]
+    assert found(["done", "waiting"]) == [4, 3, 1]
+    assert found(type="large") == found(name="n") == [4]
+    assert found(["done"], "small", "name") == [1]
+    assert found(name="' OR 1=1 --") == []
+
+
+def test_pruning(store):
+    """Jobs that ended before a time are forgotten, and requests that nobody has any more."""
+    other = replace(REQUEST, id=2)
+    jobs = [job(1, "done", ended=10.0), replace(job(2, "failed", ended=20.0), request=2), replace(job(3), request=2)]
+    store.write(jobs=jobs, requests=[REQUEST, other])
+    assert store.prune(15.0) == [1]
+    assert store.job(1) is None
+    assert store._db.execute("SELECT id FROM requests").fetchall() == [(2,)]
+    assert store.prune(25.0) == [2]
+    assert store.request(2) == other  # job 3 has it, and has not ended
+
+
+def test_a_database_of_another_version(tmp_path):
+    """It is not touched."""
+    path = tmp_path / "rota.db"
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version=99")
+    db.close()
+    with pytest.raises(NoRoom, match=r"another version of Rota \(schema 99, this one has 1\)"):
+        Store(path)

@@ -1,0 +1,157 @@
+"""What the scheduler tells: why a job waits, in each situation, and the numbers of its status."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import rota
+from live_service import finished, open_service, plan_of, run, slots, until
+from rota.live.errors import NoSuchJob
+from rota.live.messages import JobRequest
+
+FOREVER = "sleep 99"
+
+
+def play(story):
+    """Runs a story to its end."""
+    asyncio.run(asyncio.wait_for(story, 60))
+
+
+def own(service, **demand):
+    """A job of its own class that stays."""
+    return service.submit(JobRequest(argv=["/bin/sleep", "99"], demand=demand)).ids[0]
+
+
+def test_first_come_first_served(tmp_path):
+    """Held, blocked, running, ended; waiting for those before it and for room, with a forecast."""
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots(2))) as service:
+            over = await finished(service, run(service, "exit 3", type="small"))
+            first = run(service, FOREVER, type="large")
+            second, third, fourth = (run(service, "exit 0", type="small") for _ in range(3))
+            held = run(service, "exit 0", type="small", hold=True)
+            one, both = run(service, "exit 0", type="small", after=[first]), run(service, "exit 0", type="small", after_any=[first, second])
+
+            async def said(id):
+                return (await service.explain(id)).text
+
+            assert await said(over.id) == "It has ended: failed (exit code 3)."
+            assert await said(first) == "It runs."
+            assert await said(held) == f"It is held (held by its owner): rota release {held} lets it join the queue."
+            assert await said(one) == f"It waits for job {first} to end."
+            assert await said(both) == f"It waits for jobs {first}, {second} to end."
+            assert (await said(second)).startswith("It needs 1 slots (0 free). By 50 futures simulated from now, it starts in about ")
+            assert (await said(third)).startswith("1 job of type small is before it. It needs 1 slots (0 free).")
+            last = await service.explain(fourth)
+            assert last.text.startswith("2 jobs of type small are before it.")
+            assert (last.id, last.state, last.ahead, last.runs) == (fourth, "waiting", 2, 50)
+            assert 0 < last.start_median_s <= last.start_p90_s < 10
+            assert (await service.explain(first)).start_median_s is None
+            with pytest.raises(NoSuchJob):
+                await service.explain(99)
+
+    play(story())
+
+
+def test_a_rota(tmp_path):
+    """A type without a place now is told where it has one, and when the rota moves on; a full one that its places are taken."""
+    policy = rota.MSR([[2, 0], [0, 1]], [0.5, 0.5], "none", 0.001)
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots(3), policy)) as service:
+            status = service.status()
+            assert status.phase == "2 × small"
+            assert status.policy == "nMSR"
+            assert status.next_switch_s > 0
+            assert [type.slots for type in status.types] == [2, 0]
+            small = [run(service, FOREVER, type="small") for _ in range(3)]
+            large = run(service, "exit 0", type="large")
+            text = (await service.explain(large)).text
+            assert "The rota now has 2 × small, without a place for its type; it has one in: 1 × large." in text
+            assert "The rota moves on in about" in text
+            text = (await service.explain(small[2])).text
+            assert "The rota now has 2 × small: 2 places for its type, all taken." in text
+            assert (await service.explain(large)).start_median_s > 0
+
+    play(story())
+
+
+def test_a_policy_that_keeps_room(tmp_path):
+    """EASY keeps the head of the queue its room: a job that would fit is told so."""
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots(3, small=1, large=3), "easy")) as service:
+            run(service, FOREVER, type="small", estimate_s=5.0)
+            run(service, FOREVER, type="large", estimate_s=5.0)
+            small = run(service, FOREVER, type="small", estimate_s=50.0)
+            text = (await service.explain(small)).text
+            assert text.startswith("There is room for it, but easy keeps it for others.")
+
+    play(story())
+
+
+def test_an_own_class(tmp_path):
+    """It is told that it has to wait for room that the policy leaves, and what it lacks."""
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots(2.5, small=1))) as service:
+            run(service, FOREVER, type="small")
+            text = (await service.explain(own(service, slots=2.5))).text
+            assert text == (
+                "It needs 2.5 slots (1.5 free). No type of the plan encloses it, so it starts only when the policy leaves enough room."
+            )
+
+    play(story())
+
+
+def test_the_numbers_of_the_status(tmp_path):
+    """Resources in use, counts by type, what was planned, seen, measured and predicted."""
+    system = rota.System([4, 10], [[1, 4], [2, 0]], [0.5, 0.25], [2.0, 4.0], names=("a", "b"), resources=("slots", "space"))
+
+    async def story():
+        plan = plan_of(system, "first-fit", time_unit="min")
+        async with open_service(tmp_path, plan) as service:
+            status = service.status()
+            assert (status.plan, status.pinned, status.preemption, status.policy) == (1, False, "none", "first-fit")
+            assert (status.phase, status.next_switch_s, status.own, status.redesigning) == ("", None, None, False)
+            assert status.types[0].planned_arrival_rate == pytest.approx(0.5 / 60)
+            assert [type.planned_mean_size_s for type in status.types] == [30, 15]
+            assert [type.predicted_mean_response_s for type in status.types] == [60, 60]
+            assert [type.predicted_p95_response_s for type in status.types] == [180, 180]
+            assert status.planned_load == pytest.approx(rota.system_load(system).load)
+            done = await finished(service, run(service, "exit 0", type="b"))
+            ids = [run(service, FOREVER, type=type) for type in ("a", "b", "a", "a")]
+            await until(lambda: service.status().counts.get("running") == 3)
+            status = service.status()
+            assert [(use.name, use.capacity, use.used, use.kept) for use in status.resources] == [("slots", 4, 4, 0), ("space", 10, 8, 0)]
+            assert [(type.waiting, type.running, type.ended) for type in status.types] == [(1, 2, 0), (0, 1, 1)]
+            assert status.counts == {"done": 1, "running": 3, "waiting": 1}
+            assert status.types[1].mean_response_s == pytest.approx(done.response_s)
+            assert status.types[1].p95_response_s == pytest.approx(done.response_s, rel=0.03)
+            assert status.types[0].mean_response_s is None
+            assert status.types[0].arrival_rate > status.types[0].planned_arrival_rate  # drawn to the plan, and three came at once
+            assert status.starts == 4
+            assert status.decisions >= 5
+            assert 0 < status.decision_us < 1e5
+            assert any("space is counted only" in text for text in status.warnings)
+            assert service.job(ids[0]).demand == {"slots": 1, "space": 4}
+            assert 'rota_jobs{state="running",type="a"} 2' in service.metrics()
+
+    play(story())
+
+
+def test_a_demand_that_is_no_unit_of_the_plan(tmp_path):
+    """Types of 4 on a server of 10: what is shown is 4, not a half of the server; and an own job gets what it asked for."""
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots(10, four=4))) as service:
+            run(service, FOREVER, type="four")
+            assert service.status().resources[0].used == 4
+            big = own(service, slots=5.5)
+            await until(lambda: service.job(big).state == "running")
+            assert service.status().resources[0].used == 9.5
+
+    play(story())
