@@ -182,7 +182,7 @@ def test_drift_makes_a_new_plan(tmp_path):
             assert plans[1].reason.startswith("small arrives at ")
             assert "times the plan's 0.5 per second" in plans[1].reason
             assert plans[1].arrival_rate["small"] > 2
-            assert plans[1].load == pytest.approx(service.status().load, rel=0.1)
+            assert plans[1].load > 2 * rota.system_load(slots(4)).load
             assert plans[1].predicted_mean_response_s["small"] > 0
             assert service.job(running).state == "running"
             assert service.status().plan == 2
