@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 __all__ = ["descendants", "freeze", "reach", "send", "threads"]
 
+_QUIET = 6  # walks that find nobody new
+
 
 def descendants(ancestor: int) -> list[int]:
     """The processes below `ancestor` at this moment, parents before children."""
@@ -29,12 +31,12 @@ def threads(pid: int) -> list[int]:
 
 
 def reach(ancestor: int, action: Callable[[int], object]) -> list[int]:
-    """Do `action` once to every process below `ancestor`, and to those that appear meanwhile, until two walks find no new one.
+    """Do `action` once to every process below `ancestor`, and to those that appear meanwhile, until several walks find no new one.
 
-    Two, because a process may fork and end behind the back of one walk.
+    Several, because a process may fork and end behind the back of one walk, its child going to another parent meanwhile.
     """
     done, quiet = dict[int, None](), 0
-    while quiet < 2:
+    while quiet < _QUIET:
         new = [pid for pid in descendants(ancestor) if pid not in done]
         quiet = 0 if new else quiet + 1
         for pid in new:
