@@ -1,21 +1,21 @@
-"""The scheduler in this process, for tests: real jobs, no HTTP. Use it in `asyncio.run`:
+"""The scheduler in this process, for tests: real jobs, no HTTP.
 
-async def story():
-    async with open_service(tmp_path, plan_of(system)) as service:
-        done = await finished(service, run(service, "exit 3", type="small"))
+A test is a coroutine that uses `open_service`, and `play` runs it: so that no job is left behind, whatever becomes of it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import rota
+from rota.live.attempts import look
 from rota.live.messages import Job, JobRequest
 from rota.live.service import Service
 from rota.model.live import LiveSettings
@@ -58,6 +58,17 @@ async def open_service(directory: Path, plan: PlanFile | None = None, *, leave: 
         await service.close()
 
 
+def play(directory: Path, story: Awaitable[None]) -> None:
+    """Runs a story to its end. Whatever becomes of it, no job is left behind in this directory or those in it."""
+    try:
+        asyncio.run(asyncio.wait_for(story, 90))
+    finally:
+        for record in directory.glob("**/run/*.*"):
+            job, attempt = record.name.split(".")
+            if (seen := look(str(record.parent), int(job), int(attempt))).state == "alive" and seen.supervisor is not None:
+                os.kill(seen.supervisor, signal.SIGQUIT)  # it kills its job
+
+
 def run(service: Service, script: str, **request: Any) -> int:
     """Submits a shell script; the number of its (first) job."""
     env = {"PATH": PATH, **request.pop("env", {})}
@@ -77,6 +88,11 @@ async def until(true: Callable[[], object]) -> None:
     while not true():
         assert time.monotonic() < limit, "it did not come to pass"
         await asyncio.sleep(0.005)
+
+
+def is_stopped(pid: int | None) -> bool:
+    """Whether a process is stopped (T), or waits in vfork for a child that is (D)."""
+    return state_of(pid) in ("T", "D")
 
 
 def state_of(pid: int | None) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import rota
-from live_service import finished, open_service, plan_of, run, slots, until
+from live_service import finished, open_service, plan_of, play, run, slots, until
 from rota.live.errors import NoSuchPlan, Refused
 from rota.live.messages import JobRequest
 from rota.live.planner import choose_plan
@@ -18,11 +17,6 @@ from rota.live.store import Store
 from rota.policy import plan_file_to_json
 
 ROTA = rota.MSR([[4, 0], [0, 2]], [0.5, 0.5], "none", 1.0)
-
-
-def play(story):
-    """Runs a story to its end."""
-    asyncio.run(asyncio.wait_for(story, 100))
 
 
 def other(plan, factor=2.0):
@@ -98,7 +92,7 @@ def test_other_resources_while_jobs_are_there(tmp_path):
             assert service.status().plan == 2
             assert (await finished(service, run(service, "exit 0", type="small"))).state == "done"
 
-    play(story())
+    play(tmp_path, story())
 
 
 # ---------------------------------------------------------------------------------------------------------------- by hand
@@ -137,7 +131,7 @@ def test_going_back_and_pinning(tmp_path):
             assert service.status().plan == 3
             assert not service.status().pinned
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_a_plan_that_needs_preemption_cannot_be_used_without(tmp_path):
@@ -154,7 +148,7 @@ def test_a_plan_that_needs_preemption_cannot_be_used_without(tmp_path):
             assert (service.status().plan, service.status().pinned) == (2, False)
             assert (await finished(service, run(service, "exit 0", type="small"))).state == "done"
 
-    play(story())
+    play(tmp_path, story())
 
 
 # ---------------------------------------------------------------------------------------------------------------- by learning
@@ -193,7 +187,7 @@ def test_drift_makes_a_new_plan(tmp_path):
             assert service.status().plan == 2  # the same file as last time: what was learnt goes on
             assert service.status().types[0].arrival_rate > 2
 
-    play(story())
+    play(tmp_path, story())
 
 
 @pytest.mark.parametrize("how", ["pinned", "not to learn"])
@@ -209,7 +203,7 @@ def test_a_plan_that_stays(tmp_path, how):
             assert not service.status().redesigning
             assert service.status().types[0].arrival_rate > 2
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_a_load_above_one(tmp_path):
@@ -227,7 +221,7 @@ def test_a_load_above_one(tmp_path):
             service.planner._look()
             assert sum("more work comes than the server can do" in text for text in service.told) == 1
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_withdrawn_jobs_do_not_count(tmp_path):
@@ -243,7 +237,7 @@ def test_withdrawn_jobs_do_not_count(tmp_path):
                 service.cancel(id)
             assert service.planner.estimate().jobs[0] == pytest.approx(before)
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_what_is_written_is_what_runs(tmp_path):

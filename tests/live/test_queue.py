@@ -11,17 +11,12 @@ import numpy as np
 import pytest
 
 import rota
-from live_service import cores_of, finished, open_service, plan_of, run, slots, state_of, until
+from live_service import cores_of, finished, is_stopped, open_service, plan_of, play, run, slots, state_of, until
 from rota.errors import BadSpec
 from rota.live.errors import NoSuchJob, Refused
 from rota.live.messages import ENDED, JobRequest
 
 STEPS = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 0.02; done"  # 0.4 s in service, whatever happens meanwhile
-
-
-def play(story):
-    """Runs a story to its end."""
-    asyncio.run(asyncio.wait_for(story, 60))
 
 
 # ---------------------------------------------------------------------------------------------------------------- to the end
@@ -47,7 +42,7 @@ def test_how_a_job_ends(tmp_path, script, state, code, reason):
             assert job.pid is None
             assert service.job(job.id) == job
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_a_program_that_is_not_there(tmp_path):
@@ -60,7 +55,7 @@ def test_a_program_that_is_not_there(tmp_path):
             assert (job.state, job.exit_code) == ("failed", 127)
             assert job.reason == "/no/such/program: no such program"
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_what_a_job_is_told(tmp_path):
@@ -86,7 +81,7 @@ def test_what_a_job_is_told(tmp_path):
                 assert data.decode() == f"{id} small {index} 0 hello {tmp_path}\n0\n"
                 assert ended
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_output_in_parts(tmp_path):
@@ -107,7 +102,7 @@ def test_output_in_parts(tmp_path):
             with pytest.raises(NoSuchJob, match="there is no job 7"):
                 service.log(7, 0, 1)
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_order_and_room(tmp_path):
@@ -125,7 +120,7 @@ def test_order_and_room(tmp_path):
             assert starts == ids
             assert all(service.job(id).state == "done" for id in ids)
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_finding_jobs(tmp_path):
@@ -151,7 +146,7 @@ def test_finding_jobs(tmp_path):
             with pytest.raises(NoSuchJob, match="there is no job 99"):
                 service.job(99)
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_waiting_for_a_job(tmp_path):
@@ -171,7 +166,7 @@ def test_waiting_for_a_job(tmp_path):
             with pytest.raises(NoSuchJob):
                 await service.wait(5, 1)
 
-    play(story())
+    play(tmp_path, story())
 
 
 # ---------------------------------------------------------------------------------------------------------------- one after another
@@ -191,7 +186,7 @@ def test_a_chain(tmp_path):
             assert last.after == [ids[-2]]
             assert (tmp_path / "order").read_text().split() == ["0", "1", "2", "3"]
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_after_a_failure(tmp_path):
@@ -215,7 +210,7 @@ def test_after_a_failure(tmp_path):
             at_once = run(service, "exit 0", type="small", after=[anyway])
             assert (await finished(service, at_once)).state == "done"
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_after_a_job_that_is_not_there(tmp_path):
@@ -229,7 +224,7 @@ def test_after_a_job_that_is_not_there(tmp_path):
                 run(service, "exit 0", type="small", after_any=[8])
             assert service.jobs(None, None, None, 10, None) == []
 
-    play(story())
+    play(tmp_path, story())
 
 
 # ---------------------------------------------------------------------------------------------------------------- hold, release, cancel
@@ -258,7 +253,7 @@ def test_hold_and_release(tmp_path):
             with pytest.raises(Refused, match=f"job {first} has ended: done"):
                 service.hold(first)
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_holding_who_comes_after(tmp_path):
@@ -280,7 +275,7 @@ def test_holding_who_comes_after(tmp_path):
             await finished(service, bad)
             assert service.release(third).state == "cancelled"
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_cancel_before_it_runs(tmp_path):
@@ -302,7 +297,7 @@ def test_cancel_before_it_runs(tmp_path):
                 service.cancel(99)
             assert service.status().counts == {"done": 1, "cancelled": 3}
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_cancel_while_it_runs(tmp_path):
@@ -326,7 +321,7 @@ def test_cancel_while_it_runs(tmp_path):
             assert not state_of(pid)
             assert service.queue.floor.state.free == service.queue.floor.state.capacity
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_cancel_while_it_starts(tmp_path):
@@ -342,7 +337,7 @@ def test_cancel_while_it_starts(tmp_path):
                 assert (await finished(service, id)).state == "cancelled"
             assert service.queue.floor.state.free == service.queue.floor.state.capacity
 
-    play(story())
+    play(tmp_path, story())
 
 
 # ---------------------------------------------------------------------------------------------------------------- classes
@@ -369,7 +364,7 @@ def test_an_own_class(tmp_path):
             assert service.status().own.ended == 2
             assert [event["type"] for event in service.events(0, 99) if event["event"] == "submit"] == ["own", "small", "own"]
 
-    play(story())
+    play(tmp_path, story())
 
 
 @pytest.mark.parametrize(
@@ -389,7 +384,7 @@ def test_what_the_server_cannot_do(tmp_path, asked, text):
             with pytest.raises(BadSpec, match=text):
                 service.submit(JobRequest(argv=["/bin/true"], **asked))
 
-    play(story())
+    play(tmp_path, story())
 
 
 # ---------------------------------------------------------------------------------------------------------------- preemption
@@ -413,7 +408,7 @@ def test_suspend(tmp_path):
             b1, b2 = (run(service, "sleep 0.5", type="b") for _ in range(2))
             await until(lambda: service.job(b1).state == "running" and service.job(b1).pid is not None)
             assert service.job(long).state == "suspended"
-            assert state_of(pid) == "T"
+            assert is_stopped(pid)
             assert cores_of(service.job(b1).pid) == os.sched_getaffinity(0)
             assert [(use.used, use.kept) for use in service.status().resources] == [(service.queue.system.capacity[0], 0), (4, 4)]
             explained = await service.explain(long)
@@ -427,7 +422,7 @@ def test_suspend(tmp_path):
             assert told == [("start", long), ("suspend", long), ("start", b1), ("resume", long), ("start", b2)]
             assert service.queue.counters.preemptions == 1
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_memory_that_is_kept(tmp_path):
@@ -444,8 +439,8 @@ def test_memory_that_is_kept(tmp_path):
                 await finished(service, id)
             assert service.queue.counters.preemptions == (state == "suspended")
 
-    play(story(tmp_path / "kept", {}, "running"))
-    play(story(tmp_path / "given", {"space": True}, "suspended"))
+    play(tmp_path, story(tmp_path / "kept", {}, "running"))
+    play(tmp_path, story(tmp_path / "given", {"space": True}, "suspended"))
 
 
 def test_cancel_while_suspended(tmp_path):
@@ -463,7 +458,7 @@ def test_cancel_while_suspended(tmp_path):
             for id in others:
                 assert (await finished(service, id)).state == "done"
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_a_rota_suspends(tmp_path):
@@ -479,7 +474,7 @@ def test_a_rota_suspends(tmp_path):
             assert all(0.35 < job.run_s <= job.response_s for job in jobs)
             assert max(job.response_s for job in jobs) >= sum(job.run_s for job in jobs) - 0.1  # one at a time
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_requeue(tmp_path):
@@ -500,7 +495,7 @@ def test_requeue(tmp_path):
             starts = [(event["job"], event["attempt"]) for event in service.events(0, 99) if event["event"] == "start"]
             assert starts == [(long, 1), (others[0], 1), (long, 2), (others[1], 1)]
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_cancel_while_stopping(tmp_path):
@@ -521,7 +516,7 @@ def test_cancel_while_stopping(tmp_path):
             for id in others:
                 assert (await finished(service, id)).state == "done"
 
-    play(story())
+    play(tmp_path, story())
 
 
 # ---------------------------------------------------------------------------------------------------------------- over restarts
@@ -562,7 +557,7 @@ def test_another_daemon_goes_on(tmp_path):
     async def story():
         await second(*await first())
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_a_suspended_job_is_found_suspended(tmp_path):
@@ -576,15 +571,15 @@ def test_a_suspended_job_is_found_suspended(tmp_path):
             others = [run(service, f"until [ -e {tmp_path}/go ]; do sleep 0.01; done", type="b") for _ in range(2)]
             await until(lambda: service.job(others[0]).state == "running")
             pid = service.job(long).pid
-        assert state_of(pid) == "T"
+        assert is_stopped(pid)
         async with open_service(tmp_path, plan) as service:
             assert service.job(long).state == "suspended"
-            assert state_of(pid) == "T"
+            assert is_stopped(pid)
             assert service.status().resources[1].kept == 4
             (tmp_path / "go").touch()
             assert (await finished(service, long)).exit_code == 0
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_the_rota_goes_on_where_it_was(tmp_path):
@@ -602,7 +597,7 @@ def test_the_rota_goes_on_where_it_was(tmp_path):
             assert service.queue.floor.wake == wake
             assert np.isfinite(wake)
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_events_tell_the_story(tmp_path):
@@ -619,7 +614,7 @@ def test_events_tell_the_story(tmp_path):
         assert [event["event"] for event in lines] == ["serve", "submit", "start", "end"] * 3
         assert all(0 <= event["run_s"] <= event["response_s"] for event in lines if event["event"] == "end")
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_old_jobs_are_forgotten(tmp_path):
@@ -639,7 +634,7 @@ def test_old_jobs_are_forgotten(tmp_path):
         async with open_service(tmp_path) as service:
             assert run(service, "exit 0", type="small") == held + 1
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_states_are_the_ones_of_the_contract(tmp_path):
@@ -657,4 +652,4 @@ def test_states_are_the_ones_of_the_contract(tmp_path):
             assert counts == {"done": 1, "failed": 1, "running": 1, "waiting": 1, "held": 1}
             assert set(counts) - set(ENDED) <= {"running", "waiting", "held"}
 
-    play(story())
+    play(tmp_path, story())

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 import rota
-from live_service import finished, open_service, plan_of, run, slots, until
+from live_service import finished, open_service, plan_of, play, run, slots, until
 from rota.live.errors import NoSuchJob
 from rota.live.messages import JobRequest
 
 FOREVER = "sleep 99"
-
-
-def play(story):
-    """Runs a story to its end."""
-    asyncio.run(asyncio.wait_for(story, 60))
 
 
 def own(service, **demand):
@@ -53,7 +46,7 @@ def test_first_come_first_served(tmp_path):
             with pytest.raises(NoSuchJob):
                 await service.explain(99)
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_a_rota(tmp_path):
@@ -76,7 +69,7 @@ def test_a_rota(tmp_path):
             assert "The rota now has 2 × small: 2 places for its type, all taken." in text
             assert (await service.explain(large)).start_median_s > 0
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_a_policy_that_keeps_room(tmp_path):
@@ -90,7 +83,7 @@ def test_a_policy_that_keeps_room(tmp_path):
             text = (await service.explain(small)).text
             assert text.startswith("There is room for it, but easy keeps it for others.")
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_an_own_class(tmp_path):
@@ -104,7 +97,7 @@ def test_an_own_class(tmp_path):
                 "It needs 2.5 slots (1.5 free). No type of the plan encloses it, so it starts only when the policy leaves enough room."
             )
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_the_numbers_of_the_status(tmp_path):
@@ -140,7 +133,7 @@ def test_the_numbers_of_the_status(tmp_path):
             assert service.job(ids[0]).demand == {"slots": 1, "space": 4}
             assert 'rota_jobs{state="running",type="a"} 2' in service.metrics()
 
-    play(story())
+    play(tmp_path, story())
 
 
 def test_a_demand_that_is_no_unit_of_the_plan(tmp_path):
@@ -154,4 +147,4 @@ def test_a_demand_that_is_no_unit_of_the_plan(tmp_path):
             await until(lambda: service.job(big).state == "running")
             assert service.status().resources[0].used == 9.5
 
-    play(story())
+    play(tmp_path, story())

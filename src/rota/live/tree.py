@@ -7,9 +7,9 @@ import os
 import signal
 from collections.abc import Callable
 
-__all__ = ["descendants", "freeze", "reach", "send", "threads"]
+__all__ = ["descendants", "freeze", "send", "threads"]
 
-_QUIET = 6  # walks that find nobody new
+_QUIET = 3  # walks that find nobody new
 
 
 def descendants(ancestor: int) -> list[int]:
@@ -30,30 +30,28 @@ def threads(pid: int) -> list[int]:
         return []
 
 
-def reach(ancestor: int, action: Callable[[int], object]) -> list[int]:
-    """Do `action` once to every process below `ancestor`, and to those that appear meanwhile, until several walks find no new one.
+def send(ancestor: int, *numbers: int) -> None:
+    """Send signals to every process below `ancestor`, and to those that appear meanwhile, until several walks find no new one.
 
-    Several, because a process may fork and end behind the back of one walk, its child going to another parent meanwhile.
+    A process that only forks and ends, its child taking over, is gone before it can be named. But its whole group is reached at once, for
+    the kernel lets no member fork while the signal is on its way; and groups do not change with every fork. Several walks, because a
+    process may go to another parent behind the back of one. (The groups below are in sessions of the job: nobody else is in them.)
     """
-    done, quiet = dict[int, None](), 0
+    known, groups, quiet = set[int](), {os.getpgid(ancestor)}, 0  # its own group is not the job's: a child may still be in it
     while quiet < _QUIET:
-        new = [pid for pid in descendants(ancestor) if pid not in done]
+        new = [pid for pid in descendants(ancestor) if pid not in known]
         quiet = 0 if new else quiet + 1
+        fresh = set[int]()  # groups reached in this walk
         for pid in new:
             with contextlib.suppress(ProcessLookupError, PermissionError):  # it ended, or changed its user
-                action(pid)
-            done[pid] = None
-    return list(done)
-
-
-def send(ancestor: int, *numbers: int) -> None:
-    """Send signals to every process below `ancestor`."""
-
-    def send_all(pid: int) -> None:
-        for number in numbers:
-            os.kill(pid, number)
-
-    reach(ancestor, send_all)
+                group = os.getpgid(pid)
+                if group not in fresh:
+                    for number in numbers:
+                        os.kill(pid, number) if group in groups else os.killpg(group, number)
+                if group not in groups:
+                    fresh.add(group)
+            known.add(pid)
+        groups |= fresh
 
 
 def freeze(ancestor: int) -> None:
