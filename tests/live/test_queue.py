@@ -239,7 +239,7 @@ def test_hold_and_release(tmp_path):
             second, third = (run(service, "exit 0", type="small") for _ in range(2))
             kept = run(service, "exit 0", type="small", hold=True)
             assert service.hold(second).state == "held"
-            assert service.hold(second).reason == "held by its owner"
+            assert service.hold(second).reason == "held by request"
             with pytest.raises(Refused, match=f"job {first} is (starting|running): only a job that waits can be held"):
                 service.hold(first)
             with pytest.raises(Refused, match=f"job {third} is waiting, not held"):
@@ -288,7 +288,7 @@ def test_cancel_before_it_runs(tmp_path):
             blocked = run(service, "exit 0", type="small", after=[first])
             for id in (waiting, held, blocked):
                 job = service.cancel(id)
-                assert (job.state, job.reason, job.run_s, job.exit_code) == ("cancelled", "cancelled by its owner", None, None)
+                assert (job.state, job.reason, job.run_s, job.exit_code) == ("cancelled", "cancelled by request", None, None)
                 with pytest.raises(Refused, match=f"job {id} has ended: cancelled"):
                     service.cancel(id)
             (tmp_path / "go").touch()
@@ -316,7 +316,7 @@ def test_cancel_while_it_runs(tmp_path):
             ends = [await finished(service, id) for id in (tidy, deaf, dead)]
             assert [job.state for job in ends] == ["cancelled"] * 3
             assert [job.exit_code for job in ends] == [9, 137, 137]
-            assert [job.reason for job in ends] == ["cancelled by its owner"] * 3
+            assert [job.reason for job in ends] == ["cancelled by request"] * 3
             assert service.log(tidy, 3, 99)[0].endswith(b"bye\n")
             assert not state_of(pid)
             assert service.queue.floor.state.free == service.queue.floor.state.capacity

@@ -63,7 +63,7 @@ def test_job_that_ignores_sigterm(daemon: Daemon) -> None:
         assert daemon.client.cancel(id, now=now).state == "stopping"
         ended = daemon.client.wait(id, 10)
         assert least <= time.monotonic() - began <= most
-        assert (ended.state, ended.exit_code, ended.reason) == ("cancelled", 137, "cancelled by its owner")
+        assert (ended.state, ended.exit_code, ended.reason) == ("cancelled", 137, "cancelled by request")
         assert daemon.processes() == {}
 
 
@@ -192,8 +192,8 @@ async def service(directory: Path, policy: Policy, **live: Any) -> AsyncIterator
         await until(lambda: not os.listdir(directory / "run"))
         assert not service.queue.here
         assert (service.queue.floor.state.free == service.queue.floor.state.capacity).all()
-        if service.queue.limits.cores is not None:
-            assert len(service.queue.limits.cores.free) == 2
+        if service.queue.shares.limits.cores is not None:
+            assert len(service.queue.shares.limits.cores.free) == 2
     finally:
         for id in list(service.queue.here):
             service.cancel(id, now=True)
@@ -230,7 +230,7 @@ def test_cancel_in_every_state(tmp_path: Path, now: bool) -> None:
     async def ends(scheduler: Service, id: int) -> None:
         scheduler.cancel(id, now)
         ended = await scheduler.wait(id, 10)
-        assert (ended.state, ended.reason) == ("cancelled", "cancelled by its owner")
+        assert (ended.state, ended.reason) == ("cancelled", "cancelled by request")
 
     async def main() -> None:
         async with service(tmp_path, rota.MaxWeight(), preemption="suspend") as scheduler:

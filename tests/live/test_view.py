@@ -33,7 +33,7 @@ def test_first_come_first_served(tmp_path):
 
             assert await said(over.id) == "It has ended: failed (exit code 3)."
             assert await said(first) == "It runs."
-            assert await said(held) == f"It is held (held by its owner): rota release {held} lets it join the queue."
+            assert await said(held) == f"It is held (held by request): rota release {held} lets it join the queue."
             assert await said(one) == f"It waits for job {first} to end."
             assert await said(both) == f"It waits for jobs {first}, {second} to end."
             assert (await said(second)).startswith("It needs 1 slots (0 free). By 50 futures simulated from now, it starts in about ")

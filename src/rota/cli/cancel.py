@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from rota.cli.live_parts import At, Json, connect, for_each, parse_ids
+from rota.cli.live_parts import At, Json, connect, parse_ids, tell_changed
 
 if TYPE_CHECKING:
     from rota.live.messages import Job
@@ -28,7 +28,7 @@ def cancel(*id: str, now: Annotated[bool, Parameter(negative="")] = False, at: A
     """
     ids = parse_ids(id)
     with connect(at) as client:
-        return for_each(ids, lambda number: client.cancel(number, now=now), _words, json)
+        return tell_changed(client.change("cancel", ids, now), _words, json)
 
 
 def _words(job: Job) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.cli.live_parts import At, Json, connect, for_each, parse_ids
+from rota.cli.live_parts import At, Json, connect, parse_ids, tell_changed
 
 
 def hold(*id: str, at: At = None, json: Json = False) -> int:
@@ -21,7 +21,7 @@ def hold(*id: str, at: At = None, json: Json = False) -> int:
     """
     ids = parse_ids(id)
     with connect(at) as client:
-        return for_each(ids, client.hold, lambda job: job.state, json)
+        return tell_changed(client.change("hold", ids), lambda job: job.state, json)
 
 
 def release(*id: str, at: At = None, json: Json = False) -> int:
@@ -38,4 +38,4 @@ def release(*id: str, at: At = None, json: Json = False) -> int:
     """
     ids = parse_ids(id)
     with connect(at) as client:
-        return for_each(ids, client.release, lambda job: job.state, json)
+        return tell_changed(client.change("release", ids), lambda job: job.state, json)

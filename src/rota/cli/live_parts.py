@@ -7,6 +7,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +18,7 @@ from rota.cli.output import print_json, remark
 
 if TYPE_CHECKING:
     from rota.live.client import Client
-    from rota.live.messages import Job
+    from rota.live.messages import Changed, Job
 
 RUN_JOBS = Group("Run jobs", sort_key=1)
 At = Annotated[str | None, Parameter(env_var="ROTA_ADDRESS", show_env_var=False)]
@@ -79,23 +80,17 @@ def ids_text(ids: Sequence[int]) -> str:
     return ", ".join("-".join(map(str, run)) for run in runs)
 
 
-def for_each(ids: Sequence[int], act: Callable[[int], Job], words: Callable[[Job], str], json: bool) -> int:
-    """Does something to every job and says what came of it, goes on after one that refuses, and returns the exit code: 1 if any did."""
-    from rota.live.errors import NoSuchJob, Refused
-
-    done, code = [], 0
-    for number in ids:
-        try:
-            done.append(act(number))
-        except (NoSuchJob, Refused) as error:
-            remark(f"rota: {error}")
-            code = 1
+def tell_changed(changed: Changed, words: Callable[[Job], str], json: bool) -> int:
+    """Says what came of a change of several jobs, ranges of them in one line, and returns the exit code: 1 if any refused."""
+    for text in changed.refused:
+        remark(f"rota: {text}")
     if json:
-        print_json({"jobs": [job.model_dump(mode="json") for job in done]})
+        print_json({"jobs": [job.model_dump(mode="json") for job in changed.jobs], "refused": changed.refused})
     else:
-        for job in done:
-            print(f"job {job.id}: {words(job)}")
-    return code
+        for word, jobs in groupby(changed.jobs, words):
+            ids = [job.id for job in jobs]
+            print(f"job{'s' if len(ids) > 1 else ''} {ids_text(ids)}: {word}")
+    return 1 if changed.refused else 0
 
 
 # ----------------------------------------------------------------------------------------------------------------------- durations

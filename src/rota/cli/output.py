@@ -8,8 +8,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from rota.display import jobs_together
 
 __all__ = ["ProgressLine", "finite", "jobs_together", "print_json", "print_table", "remark"]
@@ -26,7 +24,7 @@ def finite(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
+    if hasattr(value, "tolist"):  # an array or a number of NumPy, which is not imported for this
         value = value.tolist()
     if isinstance(value, dict):
         return finite(value)
@@ -36,7 +34,7 @@ def _finite(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
+    if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} has no JSON form")
 

@@ -174,7 +174,7 @@ def print_plan(found: rota.Plan) -> None:
     print(found.explain())
     names, rota_ = found.system.names, found.rota
     print_table(
-        "Best rota",
+        "Best rota without backfilling, tuned on the response time",
         ["time", "jobs together"],
         [(f"{weight:.2%}", jobs_together(row, names)) for row, weight in zip(rota_.candidates, rota_.weights, strict=True)],
         left=(1,),

@@ -28,6 +28,7 @@ def serve(
     grace: float | None = None,
     learn: bool | None = None,
     seed: int = 0,
+    verbose: Annotated[bool, Parameter(alias="-v", negative="")] = False,
 ) -> None:
     """Runs a plan on this machine: takes jobs, decides which of them run together, and runs them.
 
@@ -54,6 +55,8 @@ def serve(
         Whether the plan is made anew when arrivals or sizes drift from it.
     seed
         Of the policy's own randomness.
+    verbose
+        Say everything that happens: submissions, starts, ends.
     """
     import asyncio
 
@@ -65,10 +68,12 @@ def serve(
     given = {"time_unit": time_unit, "preemption": preemption, "grace_s": grace, "learn": learn}
     plan = None if file is None else _plan(file, policy, {key: value for key, value in given.items() if value is not None})
     if plan is None and (policy is not None or any(value is not None for value in given.values())):
-        raise rota.BadSpec([rota.Problem("FILE", "is missing: without it, the plan of last time goes on as it was")])
+        options = {"policy": policy, "time-unit": time_unit, "preemption": preemption, "grace": grace, "learn": learn}
+        named = ", ".join(f"--{name}" for name, value in options.items() if value is not None)
+        raise rota.BadSpec([rota.Problem(named, "needs a FILE: without it, the plan of last time goes on as it was")])
     where = state_directory() if directory is None else directory.absolute()
     address = None if tcp is None else _host_and_port(tcp)
-    asyncio.run(run_daemon(where, plan, tcp=address, seed=seed, tell=_tell))
+    asyncio.run(run_daemon(where, plan, tcp=address, seed=seed, verbose=verbose, tell=_tell))
 
 
 def _tell(text: str) -> None:

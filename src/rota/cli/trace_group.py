@@ -6,7 +6,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-import numpy as np
 from cyclopts import Parameter
 
 from rota.cli.output import finite, print_json, remark
@@ -73,6 +72,8 @@ def group(
         rest=rest,
         capacity=capacity,
     )
+    import numpy as np
+
     server = found.trace.capacity if capacity is None else np.array(capacity)  # what was grouped for is kept with the trace
     save_trace(replace(found.trace, capacity=server), output)
     if json:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter,
 from rota import __version__
 from rota.errors import BadSpec, RotaError
 from rota.live.errors import LiveError, NotReachable
-from rota.live.messages import Explanation, Id, Job, JobRequest, JobState, Name, PlanVersion, Status, Submitted
+from rota.live.messages import Changed, ChangeRequest, Explanation, Id, Job, JobRequest, JobState, Name, PlanVersion, Status, Submitted
 from rota.live.tokens import Tokens
 from rota.live.wording import problems_in
 
@@ -52,6 +52,7 @@ class Scheduler(Protocol):
     def cancel(self, id: int, now: bool = False) -> Job: ...  # noqa: D102
     def hold(self, id: int) -> Job: ...  # noqa: D102
     def release(self, id: int) -> Job: ...  # noqa: D102
+    def change(self, request: ChangeRequest) -> Changed: ...  # noqa: D102
     async def wait(self, id: int, timeout_s: float) -> Job: ...  # noqa: D102
     def log(self, id: int, offset: int, limit: int) -> tuple[bytes, int, bool]: ...  # noqa: D102
     async def explain(self, id: int) -> Explanation: ...  # noqa: D102
@@ -134,7 +135,7 @@ def make_app(service: Scheduler, *, tokens: Tokens | None = None, trusted: bool 
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.closing = asyncio.Event()
-    app.state.protected = lambda: tokens is not None and bool(tokens.names())
+    app.state.protected = lambda: tokens is not None and tokens.required
     app.add_middleware(Guard, tokens=tokens, trusted=trusted)
     _answer_errors(app)
     known = Answers(trusted)
@@ -146,14 +147,19 @@ def make_app(service: Scheduler, *, tokens: Tokens | None = None, trusted: bool 
 
 
 def _add_jobs(app: FastAPI, service: Scheduler, known: Answers, most_body: int) -> None:
-    body = {"required": True, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/JobRequest"}}}}
+    def body(message: type[BaseModel]) -> dict[str, Any]:
+        schema = {"$ref": f"#/components/schemas/{message.__name__}"}
+        return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
-    @app.post(
-        "/jobs", status_code=201, response_model=Submitted, responses=known(404, 409, 413, 415, 507), openapi_extra={"requestBody": body}
-    )
+    @app.post("/jobs", status_code=201, response_model=Submitted, responses=known(404, 409, 413, 415, 507), openapi_extra=body(JobRequest))
     async def submit(request: Request) -> Response:
         """Queues a job, or an array of jobs."""
-        return _json(service.submit(_parse(await _read(request, most_body))), 201)
+        return _json(service.submit(_parse(JobRequest, await _read(request, most_body))), 201)
+
+    @app.post("/jobs/change", response_model=Changed, responses=known(413, 415, 507), openapi_extra=body(ChangeRequest))
+    async def change(request: Request) -> Response:
+        """Cancels, holds or releases several jobs together."""
+        return _json(service.change(_parse(ChangeRequest, await _read(request, most_body))))
 
     @app.get("/jobs", response_model=list[Job], responses=known())
     async def jobs(query: Annotated[_Jobs, Query()]) -> Response:
@@ -268,9 +274,9 @@ async def _read(request: Request, most: int) -> bytes:
     return b"".join(pieces)
 
 
-def _parse(body: bytes) -> JobRequest:
+def _parse(message: type[M], body: bytes) -> M:
     try:
-        return JobRequest.model_validate_json(body, strict=True)
+        return message.model_validate_json(body, strict=True)
     except ValidationError as error:
         details = error.errors(include_url=False)
         if details[0]["type"] == "json_invalid":

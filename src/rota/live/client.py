@@ -17,14 +17,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from traceback import walk_tb
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from rota.errors import BadSpec, Problem, RotaError
 from rota.live.errors import LiveError, NoRoom, NoSuchJob, NoSuchPlan, NotAllowed, NotReachable, Refused
-from rota.live.messages import ENDED, Explanation, Job, JobRequest, JobState, PlanVersion, Status, Submitted
+from rota.live.messages import ENDED, Changed, ChangeRequest, Explanation, Job, JobRequest, JobState, PlanVersion, Status, Submitted
 from rota.live.paths import socket_path, state_directory
 from rota.live.wording import problems_in
 
@@ -150,6 +150,15 @@ class Client:
         """Lets a held job wait for its turn again."""
         return self._message(Job, "POST", f"/jobs/{int(id)}/release")
 
+    def change(self, action: Literal["cancel", "hold", "release"], ids: Iterable[int], now: bool = False) -> Changed:
+        """Cancels, holds or releases several jobs together: none of them starts because another one goes."""
+        try:
+            request = ChangeRequest(action=action, ids=list(ids), now=now)
+        except ValidationError as error:
+            raise BadSpec(problems_in(error.errors(include_url=False))) from None
+        body = request.model_dump_json().encode()
+        return self._message(Changed, "POST", "/jobs/change", content=body, headers={"Content-Type": "application/json"})
+
     def wait(self, id: int, timeout_s: float | None = None) -> Job:
         """Waits until the job has ended, or until the timeout: its `state` tells which."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
@@ -234,9 +243,12 @@ class Client:
         while cause is not None and not isinstance(cause, OSError):
             cause = cause.__cause__ or cause.__context__
         _close_sockets(cause)
-        if cause is None or cause.errno in (errno.ENOENT, errno.ECONNREFUSED):
-            why = "start one with: rota serve plan.json"
-        elif cause.errno in (errno.EACCES, errno.EPERM):
+        local = self.address.startswith("unix:")
+        if not local and "SSL" in type(cause).__name__:
+            why = "it does not speak TLS, or not as expected; without a proxy before it, the address is http://…"
+        elif cause is None or cause.errno in (errno.ENOENT, errno.ECONNREFUSED):
+            why = "start one with: rota serve plan.json" if local else "is it running, and is the address right?"
+        elif local and cause.errno in (errno.EACCES, errno.EPERM):
             return NotReachable(f"permission denied at {self.address}: this scheduler belongs to another user")
         else:
             why = cause.strerror or str(cause)

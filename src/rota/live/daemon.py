@@ -14,7 +14,7 @@ from pathlib import Path
 from rota.decide import policy_name
 from rota.live.api import make_app
 from rota.live.errors import Refused
-from rota.live.listen import serve_http
+from rota.live.listen import check_address, serve_http
 from rota.live.paths import socket_path
 from rota.live.service import Service
 from rota.live.tokens import Tokens
@@ -29,6 +29,7 @@ async def run_daemon(
     *,
     tcp: tuple[str, int] | None = None,
     seed: int = 0,
+    verbose: bool = False,
     tell: Callable[[str], None] = print,
 ) -> None:
     """Serves until SIGTERM or SIGINT. `Refused` if another daemon serves this directory."""
@@ -42,8 +43,12 @@ async def run_daemon(
         os.close(lock)
         raise Refused(f"another scheduler serves {directory}: end it first, or give another directory (--directory)") from None
     _many_files()
+    tokens = Tokens(directory / "tokens.json")
     try:
+        if tcp is not None:
+            check_address(tcp[0], tokens.required)  # before anything is changed
         service = Service(directory, plan, seed=seed, tell=tell)
+        service.queue.turns.verbose = verbose
         ending = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -53,12 +58,11 @@ async def run_daemon(
         await service.open()
         try:
             async with AsyncExitStack() as stack:
-                tokens = Tokens(directory / "tokens.json")
                 if tcp is not None:
                     app = make_app(service, tokens=tokens, trusted=False)
                     address = await stack.enter_async_context(serve_http(app, tcp=tcp))
                     tell(f"listening on {address}")
-                    if not tokens.names():
+                    if not tokens.required:
                         tell("no token is set: every user of this machine can submit jobs over TCP (rota token add NAME sets one)")
                 app = make_app(service, tokens=None, trusted=True)
                 address = await stack.enter_async_context(serve_http(app, unix=path))
@@ -80,8 +84,13 @@ def introduction(service: Service) -> list[str]:
     preemption = {"none": "no job is stopped", "suspend": "jobs may be suspended", "requeue": "jobs may be ended and started again"}
     how = preemption[queue.settings.preemption]
     first = f"plan {queue.plan_number}: {policy_name(queue.floor.policy)} on {has}; load {service.planner.load:.3g}; {how}"
-    held = [f"{name} by {way}" for name, way in queue.limits.enforcement().items() if way]
-    return [first, *([f"jobs are held to their share of {', '.join(held)}"] if held else []), *queue.limits.remarks()]
+    held = [f"{name} by {way}" for name, way in queue.shares.limits.enforcement().items() if way]
+    lines = [first, *queue.shares.limits.remarks()]
+    if held:
+        lines.insert(1, f"jobs are held to their share of {', '.join(held)}")
+    if os.geteuid() == 0:
+        lines.append("this runs as root, and so does every job: whoever may submit may do anything")
+    return lines
 
 
 def _many_files() -> None:

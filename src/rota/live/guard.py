@@ -64,7 +64,7 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        if self.tokens is not None and self.tokens.names():
+        if self.tokens is not None and self.tokens.required:
             scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
             if scheme.lower() == "bearer" and self.tokens.check(token.strip()) is not None:
                 return None

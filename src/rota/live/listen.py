@@ -20,7 +20,7 @@ except ImportError:
 
 from rota.live.guard import is_loopback
 
-__all__ = ["serve_http"]
+__all__ = ["check_address", "serve_http"]
 
 _KEEP_ALIVE_S = 75  # longer than the client keeps an idle connection, so that it is never the server that hangs up first
 _SHUTDOWN_S = 2
@@ -105,11 +105,16 @@ def _bind_unix(path: Path) -> Iterator[tuple[socket.socket, str]]:
                 path.unlink()
 
 
+def check_address(host: str, protected: bool) -> None:
+    """An address that others can reach needs a token."""
+    if not is_loopback(host) and not protected:
+        rule = "others can reach this address, so it needs a token: make one first (rota token add NAME), or listen on 127.0.0.1"
+        raise BadSpec([Problem("--tcp", rule, host)])
+
+
 @contextmanager
 def _bind_tcp(host: str, port: int, *, protected: bool) -> Iterator[tuple[socket.socket, str]]:
-    if not is_loopback(host) and not protected:
-        rule = "others can reach this address, so it needs a token: make one with rota token, or listen on 127.0.0.1"
-        raise BadSpec([Problem("address", rule, host)])
+    check_address(host, protected)
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.create_server(address[:2], family=family)

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 __all__ = [
     "ENDED",
     "STATES",
+    "ChangeRequest",
+    "Changed",
     "Explanation",
     "Job",
     "JobRequest",
@@ -83,6 +85,14 @@ class Submitted(_Message):
     remark: str = ""
 
 
+class ChangeRequest(_Message):
+    """Several jobs to be cancelled, held or released together."""
+
+    action: Literal["cancel", "hold", "release"]
+    ids: Annotated[list[Id], Field(min_length=1, max_length=_MOST_ARRAY)]
+    now: bool = Field(default=False, description="for cancel: kill running jobs at once, without a time of grace")
+
+
 class Job(_Message):
     """A job as the scheduler knows it."""
 
@@ -109,6 +119,13 @@ class Job(_Message):
     pid: int | None = None
     reason: str = Field(default="", description="why it is held, failed or was cancelled")
     output: str = Field(default="", description="the file with its output")
+
+
+class Changed(_Message):
+    """The answer to a `ChangeRequest`: the jobs as they are then, and why others were not changed."""
+
+    jobs: list[Job]
+    refused: list[str]
 
 
 class ResourceUse(_Message):

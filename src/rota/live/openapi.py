@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from rota.live.messages import JobRequest
+from rota.live.messages import ChangeRequest, JobRequest
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -64,7 +64,7 @@ def complete_openapi(app: FastAPI, trusted: bool) -> None:
     """Adds what FastAPI cannot know: the body that is read here, and the token."""
     described = app.openapi()
     components = described.setdefault("components", {})
-    components.setdefault("schemas", {})["JobRequest"] = JobRequest.model_json_schema()
+    components.setdefault("schemas", {}).update({message.__name__: message.model_json_schema() for message in (JobRequest, ChangeRequest)})
     if not trusted:
         components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         described["security"] = [{"token": []}]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,11 @@ from rota.live.eventlog import EventLog
 from rota.live.floor import OWN, Floor, Orders
 from rota.live.intake import class_of
 from rota.live.launcher import Order
-from rota.live.limits import Limits, Share
 from rota.live.measures import Measures
 from rota.live.messages import ENDED, JobRequest, Submitted
 from rota.live.metrics import Counters
+from rota.live.recovery import recover
+from rota.live.shares import Shares
 from rota.live.store import Job, Request, Store
 from rota.live.turns import Act, Turns
 from rota.policy import PlanFile
@@ -55,12 +56,7 @@ class Queue:
         self.store, self.plan_number, self.seed = store, number, seed
         self.directory, self.settings, self.system, self.unit_s, self.tell = directory, plan.live, plan.system, plan.live.unit_s, tell
         self.boot, self.began = boot_id(), boot_now()
-        self.limits = Limits(
-            self.system.resources, self.system.capacity.tolist(), self.system.demand.tolist(), memory=self.settings.memory_limit
-        )
-        if self.limits.gpus is not None and any(self.settings.releasable.get(name) for name in ("gpus", "gpu")):
-            raise BadSpec([Problem("live.releasable", "a suspended process keeps its devices: gpus cannot be released")])
-        self.releases_cores = any(self.settings.releases(name) for name in ("cores", "cpus", "cpu") if name in self.system.resources)
+        self.shares = Shares(self.system, self.settings)
         self.floor = Floor(
             self.system,
             plan.policy,
@@ -69,7 +65,7 @@ class Queue:
             releasable=[self.settings.releases(name) for name in self.system.resources],
         )
         self._log = EventLog(directory / "events.jsonl")
-        self.crew = Crew(directory, self._running, self._over, tell)
+        self.crew = Crew(directory, self.running, self._over, tell)
         self.turns = Turns(self.store, self._log, self._carry_out, self._notes, tell)
         self.counters, self.measures = Counters(), Measures()
         self.on_change: Callable[[str, Job, float], None] = lambda what, job, boot: None
@@ -94,7 +90,8 @@ class Queue:
         if (kept := self.store.note("measures")) is not None:
             self.measures = Measures.restored(kept)
         saved, now = self.store.note("floor"), self.now()
-        over = self._recover(self.store.live(), saved is not None and saved["boot"] == self.boot)
+        self.floor.state.clock[0] = now
+        over = recover(self, self.store.live(), saved is not None and saved["boot"] == self.boot)
         if saved is not None and saved["boot"] == self.boot and saved["plan"] == self.plan_number:
             self._do(self.floor.recall(saved, now))
         else:
@@ -107,58 +104,13 @@ class Queue:
             else:
                 self._over(job.id, job.attempt, seen)
 
-    def _recover(self, jobs: list[Job], same_boot: bool) -> list[tuple[Job, Attempt]]:
-        """Puts the jobs of an earlier daemon on the floor; returns those whose attempt is over.
-
-        The crew is open, so an attempt without a record was never run and never will be, unless it is ordered anew.
-        """
-        self.here = {job.id: job for job in jobs}
-        over: list[tuple[Job, Attempt]] = []
-        self.floor.state.clock[0] = self.now()
-        found = {job.id: self._found(job, same_boot) for job in jobs if job.sequence is not None}
-        self.crew.tidy({(id, self.here[id].attempt) for id, (seen, _) in found.items() if seen is not None})
-        for id in sorted(found, key=lambda id: (found[id][1] != "running", self.here[id].sequence)):
-            job, (seen, state) = self.here[id], found[id]
-            request = self.store.request(job.request)
-            kind = self.kind_of(job.type)
-            units = self.floor.units_of(request.demand) if kind == OWN else None
-            served = (job.served_s + (0.0 if job.since_boot is None else boot_now() - job.since_boot)) / self.unit_s
-            estimate = self._estimate(request)
-            self.floor.put(id, kind, estimate=estimate, demand=units, sequence=job.sequence, state=state, served=served)
-            if seen is None:
-                continue
-            self.limits.hold(self._held(job))
-            if seen.state == "absent":
-                self.turns.act("start", job)
-            elif seen.state == "alive":
-                self._running(id, job.attempt)
-                # The signal may not have been sent; sent twice it does no harm.
-                told = {"cancel": "end", "cancel now": "kill"}.get(job.cancel, "resume" if job.state in _SERVED else job.state)
-                if told != "resume" or seen.suspended:
-                    self.turns.act(told, job)
-            else:
-                over.append((job, seen))
-        if jobs:
-            states = Counter(job.state for job in jobs)
-            self.tell(f"found {len(jobs)} jobs: {', '.join(f'{count} {state}' for state, count in states.items())}")
-        return over
-
-    def _found(self, job: Job, same_boot: bool) -> tuple[Attempt | None, Any]:
-        """What the machine has of a job that an earlier daemon had in its queue, and the job's state on the floor."""
-        if not same_boot:
-            job.since_boot = None
-        if job.state == "waiting":
-            return None, "waiting"
-        seen = self.crew.find(job.id, job.attempt)
-        if not same_boot and (seen.state == "lost" or (seen.state == "absent" and job.state != "starting")):
-            seen = Attempt("lost", boot="another")  # what the record said may not have reached the disk
-        if seen.state == "absent" and job.cancel:
-            seen = Attempt("ended", boot=self.boot)  # it was never run, and is not wanted any more
-        elif seen.state == "absent" and job.state not in _SERVED:
-            job.state, job.cores, job.gpus = "waiting", None, None
-            return None, "waiting"
-        # One that is being cancelled is still running for the floor.
-        return seen, "running" if job.state in _SERVED or (job.cancel and job.state == "stopping") else job.state
+    def put_on_floor(self, job: Job, state: Any) -> None:
+        """A job of an earlier daemon is here, in this state."""
+        request, kind = self.store.request(job.request), self.kind_of(job.type)
+        units = self.floor.units_of(request.demand) if kind == OWN else None
+        served = (job.served_s + (0.0 if job.since_boot is None else boot_now() - job.since_boot)) / self.unit_s
+        estimate = self._estimate(request)
+        self.floor.put(job.id, kind, estimate=estimate, demand=units, sequence=job.sequence, state=state, served=served)
 
     async def close(self) -> None:
         """Writes what is to be written. Jobs go on, and the next daemon finds them."""
@@ -196,7 +148,7 @@ class Queue:
         """Takes a job, or an array of them, into the queue."""
         type, demand, remark = class_of(request, self.system)
         if type == "own":
-            self.limits.check(demand)
+            self.shares.limits.check(demand)
         missing = [id for id in (*request.after, *request.after_any) if self.find(id) is None]
         if missing:
             raise BadSpec([Problem("after", f"there is no job {id}") for id in missing])
@@ -215,7 +167,7 @@ class Queue:
         indices: list[int | None] = [None] if request.array is None else list(range(request.array[0], request.array[1] + 1))
         first, wall, boot = self._last_job + 1, time.time(), boot_now()
         array = None if request.array is None else first
-        held: tuple[Any, str] = ("held", "held by its owner") if request.hold else ("blocked", "")
+        held: tuple[Any, str] = ("held", "held by request") if request.hold else ("blocked", "")
         jobs = [
             Job(first + k, asked.id, request.name, type, held[0], wall, boot, self.boot, array=array, idx=index, reason=held[1])
             for k, index in enumerate(indices)
@@ -227,6 +179,8 @@ class Queue:
             self.here[job.id] = job
             if not request.hold:
                 self._try_to_queue(job)
+        if not Path(request.cwd).is_dir():
+            remark = f"{remark}; " * bool(remark) + f"its working directory {request.cwd} is not there (yet)"
         return Submitted(ids=[job.id for job in jobs], type=type, remark=remark)
 
     def kind_of(self, type: str) -> int:
@@ -278,9 +232,9 @@ class Queue:
         if job.state in ("held", "blocked", "waiting"):
             if job.state == "waiting":
                 self.on_change("withdrawn", job, boot_now())
-            self._end(job, "cancelled", "cancelled by its owner")
+            self._end(job, "cancelled", "cancelled by request")
         else:
-            job.cancel, job.reason = "cancel now" if now else "cancel", "cancelled by its owner"
+            job.cancel, job.reason = "cancel now" if now else "cancel", "cancelled by request"
             job.state = "suspended" if job.state == "suspended" else "stopping"  # its cores may be others' by now
             self.turns.act("kill" if now else "end", job)
         return job
@@ -294,7 +248,7 @@ class Queue:
             self.on_change("withdrawn", job, boot_now())
             job.sequence = None
             self._do(self.floor.leave(id, self.now()))
-        job.state, job.reason = "held", "held by its owner"
+        job.state, job.reason = "held", "held by request"
         self.turns.changed(job)
         return job
 
@@ -305,6 +259,26 @@ class Queue:
             raise Refused(f"job {id} is {job.state}, not held")
         self._try_to_queue(job)
         return job
+
+    def change(self, action: Literal["cancel", "hold", "release"], ids: Iterable[int], now: bool = False) -> tuple[list[Job], list[str]]:
+        """Does the same to several jobs: those that are changed, and why others are not.
+
+        Jobs that wait leave the queue from its end, before any that run are told to: none takes the place of one that goes before it.
+        """
+
+        def last_first(id: int) -> tuple[bool, int]:
+            job = self.here.get(id)
+            return job is None or job.state not in ("held", "blocked", "waiting"), -id
+
+        ids = list(dict.fromkeys(ids))
+        done: dict[int, Job] = {}
+        refused: dict[int, str] = {}
+        for id in ids if action == "release" else sorted(ids, key=last_first):
+            try:
+                done[id] = self.cancel(id, now) if action == "cancel" else self.hold(id) if action == "hold" else self.release(id)
+            except (NoSuchJob, Refused) as error:
+                refused[id] = str(error)
+        return [done[id] for id in ids if id in done], [refused[id] for id in ids if id in refused]
 
     async def wait(self, id: int, timeout_s: float) -> Job:
         """A job when it has ended, or as it is after the timeout."""
@@ -345,8 +319,7 @@ class Queue:
             self.counters.preemptions += 1
             if self.settings.preemption == "suspend":
                 job.state = "suspended"
-                if self.limits.cores is not None and job.cores is not None and self.releases_cores:
-                    self.limits.cores.give_back(_ids(job.cores) or ())
+                self.shares.suspend(job)
             else:
                 job.state = "stopping"
             self.turns.event("suspend" if job.state == "suspended" else "requeue", job=id)
@@ -354,15 +327,13 @@ class Queue:
         for id in orders.resume:
             job = self.here[id]
             job.state, job.since_boot = "running", boot
-            if self.limits.cores is not None and job.cores is not None and self.releases_cores:
-                had = _ids(job.cores) or ()
-                job.cores = _text(self.limits.cores.take(len(had), had))
+            self.shares.resume(job)
             self.turns.event("resume", job=id)
             self.turns.act("resume", job)
         for id in orders.start:
             job = self.here[id]
-            share = self.limits.take(self.store.request(job.request).demand)
-            job.state, job.attempt, job.cores, job.gpus = "starting", job.attempt + 1, _text(share.cores), _text(share.gpus)
+            self.shares.take(job, self.store.request(job.request).demand)
+            job.state, job.attempt = "starting", job.attempt + 1
             job.since_boot, job.started = boot, job.started or time.time()
             self.counters.starts += 1
             self.turns.event("start", job=id, attempt=job.attempt)
@@ -383,7 +354,8 @@ class Queue:
 
     # ------------------------------------------------------------------------------------------------------------ what the crew reports
 
-    def _running(self, id: int, attempt: int) -> None:
+    def running(self, id: int, attempt: int) -> None:
+        """An attempt has its supervisor."""
         job = self.here.get(id)
         if job is not None and job.attempt == attempt and job.state == "starting":
             job.state = "running"
@@ -404,8 +376,7 @@ class Queue:
         # One that ended before it heard that it should stop has ended, whatever was planned for it.
         stopped = seen.state == "ended" and seen.told and not job.cancel and (job.state == "stopping" or seen.pid is None)
         self._out_of_service(job, ended)
-        self.limits.give_back(self._held(job))
-        job.cores = job.gpus = None
+        self.shares.give_back(job)
         self.turns.act("forget", job)
         if stopped:
             job.state, job.restarts = "waiting", job.restarts + (seen.pid is not None)
@@ -490,7 +461,7 @@ class Queue:
             elif what == "start":
                 self.crew.start(self._order(job))
             elif what != "resume" or job.state in _SERVED:  # it may have been told to yield again, in the same turn
-                if what == "resume" and self.limits.cores is not None and (cores := _ids(job.cores)) is not None:
+                if what == "resume" and (cores := self.shares.cores(job)) is not None:
                     self.crew.move(id, attempt, cores)
                 self.crew.send(id, attempt, {"resume": RESUME, "stopping": END, "end": END, "kill": KILL}[what])
 
@@ -504,32 +475,16 @@ class Queue:
             cwd=request.cwd,
             type=job.type,
             restart=job.restarts,
-            cores=_ids(job.cores),
-            gpus=self.limits.devices(_ids(job.gpus)),
             index=job.idx,
-            memory_bytes=self.limits.memory_bytes(request.demand),
-            cgroup=self.limits.group_for(job.id, job.attempt),
             grace_s=self.settings.grace_s,
+            **self.shares.terms(job, request.demand),
         )
 
     def _notes(self) -> dict[str, Any]:
         floor = {**self.floor.save(), "boot": self.boot, "plan": self.plan_number}
         return {"floor": floor, "last_job": self._last_job, "last_request": self._last_request}
 
-    def _held(self, job: Job) -> Share:
-        """What a job holds of the numbered things."""
-        free = job.state == "suspended" and self.releases_cores
-        return Share(None if free else _ids(job.cores), _ids(job.gpus))
-
     def _task(self, work: Any) -> None:
         task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _ids(text: str | None) -> tuple[int, ...] | None:
-    return None if text is None else tuple(int(x) for x in text.split(",") if x)
-
-
-def _text(ids: tuple[int, ...] | None) -> str | None:
-    return None if ids is None else ",".join(map(str, ids))

@@ -13,7 +13,7 @@ from typing import Any
 from rota.live.errors import NoRoom, NoSuchJob
 from rota.live.floor import OWN
 from rota.live.forecast import forecast
-from rota.live.messages import ENDED, Explanation, Job, JobRequest, JobState, PlanVersion, Status, Submitted
+from rota.live.messages import ENDED, Changed, ChangeRequest, Explanation, Job, JobRequest, JobState, PlanVersion, Status, Submitted
 from rota.live.metrics import exposition
 from rota.live.planner import Planner, choose_plan
 from rota.live.queue import Queue, boot_now
@@ -87,6 +87,12 @@ class Service:
     def release(self, id: int) -> Job:
         """Lets a held job join the queue."""
         return self._kept(self.queue.release(id))
+
+    def change(self, request: ChangeRequest) -> Changed:
+        """Cancels, holds or releases several jobs together."""
+        jobs, refused = self.queue.change(request.action, request.ids, request.now)
+        self._write()
+        return Changed(jobs=[self._message(job) for job in jobs], refused=refused)
 
     def _kept(self, job: Kept) -> Job:
         """The answer to who changed a job: written first, so that it is true though the daemon dies the next moment."""

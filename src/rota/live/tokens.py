@@ -69,6 +69,11 @@ class Tokens:
         self._load()
         return [entry.name for entry in self._entries]
 
+    @property
+    def required(self) -> bool:
+        """Whether a token is needed: once there was one, always. Taking the last one away lets nobody in, rather than everybody."""
+        return self.path.exists()
+
     def check(self, token: str) -> str | None:
         """The name of this token, or None if there is no such token."""
         self._load()

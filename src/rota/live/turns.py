@@ -47,6 +47,7 @@ class Turns:
         self._acts: list[Act] = []
         self._last_event = max(store.last("events"), log.last)
         self._planned = self._paused = self._closed = False
+        self.verbose = False  # whether every event is told
         self.out_of_room = ""  # why nothing can be written, if so
 
     def open(self) -> None:
@@ -156,6 +157,10 @@ class Turns:
     def _log_events(self, told: list[dict[str, Any]]) -> None:
         if not told:
             return
+        if self.verbose:
+            for event in told:
+                about = {key: value for key, value in event.items() if key not in ("n", "t", "event") and value is not None}
+                self._tell(f"{event['event']} {', '.join(f'{key} {value}' for key, value in about.items())}")
         try:
             behind = told[0]["n"] > self._log.last + 1
             before = self._log.last // _EVENTS_KEPT

@@ -18,12 +18,15 @@ from rota.live.messages import Explanation, ResourceUse, Status, TypeStatus
 from rota.live.messages import Job as JobMessage
 from rota.live.metrics import Histogram
 from rota.live.queue import Queue, boot_now
+from rota.live.shares import numbers
 from rota.live.store import Job, Request
 
 if TYPE_CHECKING:
     from rota.live.planner import Planner
 
 __all__ = ["explanation", "job_message", "phase_of", "status_of", "why_not"]
+
+_FUTURES = 10  # so many, or nothing is said about nine of ten
 
 
 def job_message(queue: Queue, job: Job, request: Request) -> JobMessage:
@@ -49,16 +52,17 @@ def job_message(queue: Queue, job: Job, request: Request) -> JobMessage:
         run_s=None if job.started is None else job.served_s + since,
         exit_code=job.exit_code,
         restarts=job.restarts,
-        cores=_numbers(job.cores),
-        gpus=_numbers(job.gpus),
+        cores=_listed(job.cores),
+        gpus=_listed(job.gpus),
         pid=pid,
         reason=job.reason,
         output=str(queue.directory / "output" / f"{job.id}.log"),
     )
 
 
-def _numbers(text: str | None) -> list[int] | None:
-    return None if text is None else [int(x) for x in text.split(",") if x]
+def _listed(text: str | None) -> list[int] | None:
+    found = numbers(text)
+    return None if found is None else list(found)
 
 
 # ---------------------------------------------------------------------------------------------------------------- status
@@ -71,7 +75,7 @@ def status_of(queue: Queue, planner: Planner) -> Status:
     counts = queue.ended + Counter(job.state for job in queue.here.values())
     counter = queue.counters.decision
     n = sum(counter.counts)
-    warnings = list(queue.limits.remarks())
+    warnings = list(queue.shares.limits.remarks())
     if estimate.overload:
         warnings.append(estimate.overload)
     if queue.turns.out_of_room:
@@ -113,7 +117,7 @@ def _resources(queue: Queue) -> list[ResourceUse]:
             kept += job.demand
         elif job.state == "suspended":
             kept += job.demand * floor.kept_when_suspended
-    enforced = queue.limits.enforcement()
+    enforced = queue.shares.limits.enforcement()
     return [
         ResourceUse(
             name=name,
@@ -256,6 +260,10 @@ def explanation(job: Job, text: str, ahead: int | None, starts: list[float], uni
     if not starts:
         return Explanation(id=job.id, state=job.state, text=text, ahead=ahead)
     median, late = (float(np.quantile(starts, level)) * unit_s for level in (0.5, 0.9))
+    if len(starts) < _FUTURES:
+        futures = f"{len(starts)} simulated future{'s' * (len(starts) > 1)}"
+        rough = f" By {futures}, all there was time for, it starts in about {duration(median)}."
+        return Explanation(id=job.id, state=job.state, text=text + rough, ahead=ahead, start_median_s=median, runs=len(starts))
     expected = f" By {len(starts)} futures simulated from now, it starts in about {duration(median)}, in nine of ten by {duration(late)}."
     return Explanation(
         id=job.id, state=job.state, text=text + expected, ahead=ahead, start_median_s=median, start_p90_s=late, runs=len(starts)

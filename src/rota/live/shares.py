@@ -1,0 +1,74 @@
+"""Shares: which cores and devices each job has, from its start to its end, over suspensions and daemons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rota.errors import BadSpec, Problem
+from rota.live.limits import Limits, Share
+from rota.live.store import Job
+from rota.model import System
+from rota.model.live import LiveSettings
+
+__all__ = ["Shares", "numbers"]
+
+
+class Shares:
+    """Hands out what `limits` numbers, and notes it in the job: `cores` and `gpus` as comma lists."""
+
+    def __init__(self, system: System, settings: LiveSettings) -> None:
+        self.limits = Limits(system.resources, system.capacity.tolist(), system.demand.tolist(), memory=settings.memory_limit)
+        if self.limits.gpus is not None and any(settings.releasable.get(name) for name in ("gpus", "gpu")):
+            raise BadSpec([Problem("live.releasable", "a suspended process keeps its devices: gpus cannot be released")])
+        self._released = any(settings.releases(name) for name in ("cores", "cpus", "cpu") if name in system.resources)
+
+    def take(self, job: Job, demand: list[float]) -> None:
+        """A job starts."""
+        share = self.limits.take(demand)
+        job.cores, job.gpus = _text(share.cores), _text(share.gpus)
+
+    def suspend(self, job: Job) -> None:
+        """A job that is about to be suspended gives its cores back, if a stop releases them, and remembers them."""
+        if self.limits.cores is not None and job.cores is not None and self._released:
+            self.limits.cores.give_back(numbers(job.cores) or ())
+
+    def resume(self, job: Job) -> None:
+        """A suspended job is about to go on: on the cores it had, as far as they are free."""
+        if self.limits.cores is not None and job.cores is not None and self._released:
+            had = numbers(job.cores) or ()
+            job.cores = _text(self.limits.cores.take(len(had), had))
+
+    def hold(self, job: Job) -> None:
+        """A job was found that an earlier daemon started."""
+        self.limits.hold(self._held(job))
+
+    def give_back(self, job: Job) -> None:
+        """Nothing of a job is left on the machine."""
+        self.limits.give_back(self._held(job))
+        job.cores = job.gpus = None
+
+    def cores(self, job: Job) -> tuple[int, ...] | None:
+        """The cores that a job is held to; None if it is not."""
+        return None if self.limits.cores is None else numbers(job.cores)
+
+    def terms(self, job: Job, demand: list[float]) -> dict[str, Any]:
+        """What its supervisor is told: cores, devices, limits of memory."""
+        return {
+            "cores": numbers(job.cores),
+            "gpus": self.limits.devices(numbers(job.gpus)),
+            "memory_bytes": self.limits.memory_bytes(demand),
+            "cgroup": self.limits.group_for(job.id, job.attempt),
+        }
+
+    def _held(self, job: Job) -> Share:
+        free = job.state == "suspended" and self._released
+        return Share(None if free else numbers(job.cores), numbers(job.gpus))
+
+
+def numbers(text: str | None) -> tuple[int, ...] | None:
+    """The numbers of a comma list."""
+    return None if text is None else tuple(int(x) for x in text.split(",") if x)
+
+
+def _text(ids: tuple[int, ...] | None) -> str | None:
+    return None if ids is None else ",".join(map(str, ids))
