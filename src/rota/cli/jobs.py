@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 import rota
-from rota.cli.live_parts import At, Json, clock, command_text, connect, duration, printable, shorten
+from rota.cli.live_parts import At, Json, clock, command_text, connect, duration, printable, read_jobs, shorten
 from rota.cli.output import print_json, print_table, remark
 
 if TYPE_CHECKING:
-    from rota.live.client import Client
     from rota.live.messages import Job, JobState
-
-_PAGE = 1000
 
 
 def jobs(
@@ -53,7 +50,7 @@ def jobs(
     if limit < 1:
         raise rota.BadSpec([rota.Problem("--limit", "must be at least 1", limit)])
     with connect(at) as client:
-        found = _read(client, states, type, name, None if all else limit)
+        found = read_jobs(client, states, type, name, None if all else limit)
     if json:
         print_json({"jobs": [job.model_dump(mode="json") for job in found]})
         return
@@ -69,18 +66,6 @@ def _states(text: str) -> list[JobState]:
     if wrong := [word for word in words if word not in STATES]:
         raise rota.BadSpec([rota.Problem("--state", f"must be of {', '.join(STATES)}", word) for word in wrong])
     return [state for state in STATES if state in words]
-
-
-def _read(client: Client, states: list[JobState] | None, type: str | None, name: str | None, limit: int | None) -> list[Job]:
-    """The newest so many, or all, page by page."""
-    found: list[Job] = []
-    while limit is None or len(found) < limit:
-        ask = _PAGE if limit is None else min(_PAGE, limit - len(found))
-        page = client.jobs(state=states, type=type, name=name, limit=ask, before=found[-1].id if found else None)
-        found += page
-        if len(page) < ask:
-            break
-    return found
 
 
 def _print(found: list[Job]) -> None:

@@ -18,13 +18,15 @@ from rota.cli.output import print_json, remark
 
 if TYPE_CHECKING:
     from rota.live.client import Client
-    from rota.live.messages import Changed, Job
+    from rota.live.messages import Changed, Job, JobState
 
 RUN_JOBS = Group("Run jobs", sort_key=1)
 At = Annotated[str | None, Parameter(env_var="ROTA_ADDRESS", show_env_var=False)]
 Json = Annotated[bool, Parameter(negative="")]
 
 _MOST_IDS = 100_000
+_PAGE = 1000
+_HOST_AND_PORT = re.compile(r"[^/\s]+:\d+")  # what the client takes for a slip
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?\s*(?:ms|s|min|m|h|d)\s*)+")
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)")
@@ -36,7 +38,7 @@ def connect(at: str | None) -> Iterator[Client]:
     from rota.live.client import Client
     from rota.live.paths import socket_path
 
-    if at is not None and not at.startswith(("unix:", "http://", "https://")):
+    if at is not None and not at.startswith(("unix:", "http://", "https://")) and not _HOST_AND_PORT.fullmatch(at):
         at = f"unix:{socket_path(Path(at).expanduser().absolute())}"
     with Client(at) as client:
         yield client
@@ -78,6 +80,30 @@ def ids_text(ids: Sequence[int]) -> str:
         else:
             runs.append([number])
     return ", ".join("-".join(map(str, run)) for run in runs)
+
+
+def choose(client: Client, action: Action, id: Sequence[str], name: str | None, type: str | None, all: bool) -> list[int]:
+    """The jobs that a verb is about: those whose numbers are given, or of those that it can be about the ones of a name, a type, or all."""
+    chosen = name is not None or type is not None or all
+    if id and chosen:
+        raise rota.BadSpec([rota.Problem("ID", "does not go with --name, --type or --all: give numbers or say which", " ".join(id))])
+    if not chosen:
+        if not id:
+            raise rota.BadSpec([rota.Problem("ID", "is missing: give the number of a job, or several; or --name, --type or --all")])
+        return parse_ids(id)
+    found = [job.id for job in reversed(read_jobs(client, _ABOUT[action], type, name, None))]
+    remark(f"{len(found):,} job{'s' * (len(found) != 1)} to {action}")
+    return found
+
+
+def change(at: str | None, action: Action, chosen: Sequence[Any], words: Callable[[Job], str], json: bool, now: bool = False) -> int:
+    """Cancels, holds or releases the jobs that were chosen, and says what came of it."""
+    from rota.live.messages import Changed
+
+    with connect(at) as client:
+        ids = choose(client, action, *chosen)
+        changed = client.change(action, ids, now) if ids else Changed(jobs=[], refused=[])
+    return tell_changed(changed, words, json)
 
 
 def tell_changed(changed: Changed, words: Callable[[Job], str], json: bool) -> int:
@@ -130,6 +156,18 @@ def clock(moment: float | None) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------------------------------- jobs
+
+
+def read_jobs(client: Client, states: list[JobState] | None, type: str | None, name: str | None, limit: int | None) -> list[Job]:
+    """The newest so many, or all, page by page."""
+    found: list[Job] = []
+    while limit is None or len(found) < limit:
+        ask = _PAGE if limit is None else min(_PAGE, limit - len(found))
+        page = client.jobs(state=states, type=type, name=name, limit=ask, before=found[-1].id if found else None)
+        found += page
+        if len(page) < ask:
+            break
+    return found
 
 
 def printable(text: str) -> str:

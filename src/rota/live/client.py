@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -275,7 +276,8 @@ def _checked(address: str) -> str:
             return address
     except ValueError:
         pass
-    raise BadSpec([Problem("address", 'must be "unix:/path/of/rota.sock" or "http://host:port"', address)])
+    meant = f"; did you mean http://{address}?" if re.fullmatch(r"[^/\s]+:\d+", address) else ""
+    raise BadSpec([Problem("address", f'must be "unix:/path/of/rota.sock" or "http://host:port"{meant}', address)])
 
 
 def _environment() -> dict[str, str]:

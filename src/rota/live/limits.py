@@ -26,7 +26,7 @@ __all__ = ["Limits", "Pool", "Share", "bytes_per_unit", "move", "parse_amount"]
 _CORES, _GPUS = {"cores", "cpus", "cpu"}, {"gpus", "gpu"}
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 _MEMORY = re.compile(r"(?:memory|mem|ram)(?:_(?:bytes|b|([kmgtp])(i?)b))?", re.IGNORECASE)
-_AMOUNT = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(?:([kmgtp]?)(i?)(b?))\s*", re.IGNORECASE)
+_AMOUNT = re.compile(r"\s*(-?\d+(?:\.\d*)?|-?\.\d+)\s*(?:([kmgtp]?)(i?)(b?))\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -228,6 +228,8 @@ def parse_amount(text: str, resource: str) -> float:
     if match is None or (match[3] and not match[2]):
         raise BadSpec([Problem(resource, "must be a number, for memory also with K, M, G, T (1000) or Ki, Mi, Gi, Ti (1024)", text)])
     number, unit, binary = float(match[1]), match[2].upper(), match[3]
+    if number < 0:
+        raise BadSpec([Problem(resource, "must be at least 0", text)])
     if not unit and not match[4]:
         return number
     if _kind(resource) != "memory":

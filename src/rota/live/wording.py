@@ -13,11 +13,6 @@ __all__ = ["problems_in"]
 _MOST = 20  # one wrong value may be wrong ten thousand times
 
 _RULES = {
-    "int_parsing": "must be a whole number",
-    "int_parsing_size": "must be a whole number of a sensible size",
-    "int_from_float": "must be a whole number",
-    "float_parsing": "must be a number",
-    "bool_parsing": "must be true or false",
     "too_long": "must have at most {max_length} entries",
     "string_too_long": "must have at most {max_length} characters",
     "string_pattern_mismatch": "holds a character that is not allowed (NUL, or in a name a control character)",

@@ -89,8 +89,10 @@ def read_plan_file(path: str | Path) -> PlanFile:
     """Reads a plan from its file."""
     try:
         text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadSpec([Problem("file", f"cannot be read: {error}")], str(path)) from None
+    except OSError as error:
+        raise BadSpec([Problem("file", f"cannot be read: {error.strerror or error}")], str(path)) from None
+    except UnicodeDecodeError as error:
+        raise BadSpec([Problem("file", f"is not UTF-8 text: byte {error.start + 1} does not belong there")], str(path)) from None
     return plan_file_from_json(text, str(path))
 
 
