@@ -6,19 +6,34 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from rota.cli.live_parts import At, Json, connect, parse_ids, tell_changed
+from rota.cli.changing import All, Chosen, change
+from rota.cli.live_parts import At, Json
 
 if TYPE_CHECKING:
     from rota.live.messages import Job
 
 
-def cancel(*id: str, now: Annotated[bool, Parameter(negative="")] = False, at: At = None, json: Json = False) -> int:
+def cancel(
+    *id: str,
+    name: str | None = None,
+    type: str | None = None,
+    all: All = False,
+    now: Annotated[bool, Parameter(negative="")] = False,
+    at: At = None,
+    json: Json = False,
+) -> int:
     """Cancels jobs: one that waits never starts, one that runs is asked to end and is killed if it does not.
 
     Parameters
     ----------
     id
         Numbers of jobs or ranges of them: 12 14-16.
+    name
+        In place of numbers: all jobs of this name that have not ended.
+    type
+        In place of numbers: all jobs of this type that have not ended; with --name, those of both.
+    all
+        In place of numbers: all jobs that have not ended.
     now
         Kill a running job at once, without time to end by itself.
     at
@@ -26,9 +41,7 @@ def cancel(*id: str, now: Annotated[bool, Parameter(negative="")] = False, at: A
     json
         Print one JSON object instead of text.
     """
-    ids = parse_ids(id)
-    with connect(at) as client:
-        return tell_changed(client.change("cancel", ids, now), _words, json)
+    return change(at, "cancel", Chosen(id, name, type, all), _words, json, now=now)
 
 
 def _words(job: Job) -> str:

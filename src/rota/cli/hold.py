@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from rota.cli.live_parts import At, Json, connect, parse_ids, tell_changed
+from rota.cli.changing import All, Chosen, change
+from rota.cli.live_parts import At, Json
 
 
-def hold(*id: str, at: At = None, json: Json = False) -> int:
+def hold(*id: str, name: str | None = None, type: str | None = None, all: All = False, at: At = None, json: Json = False) -> int:
     """Keeps jobs back: they stay in the queue and are not started until released.
 
     A job that runs cannot be held.
@@ -14,28 +15,36 @@ def hold(*id: str, at: At = None, json: Json = False) -> int:
     ----------
     id
         Numbers of jobs or ranges of them: 12 14-16.
+    name
+        In place of numbers: all waiting or blocked jobs of this name.
+    type
+        In place of numbers: all waiting or blocked jobs of this type; with --name, those of both.
+    all
+        In place of numbers: all waiting or blocked jobs.
     at
         The scheduler: unix:/path, http://host:port or its state directory. $ROTA_ADDRESS, or your own, if not given.
     json
         Print one JSON object instead of text.
     """
-    ids = parse_ids(id)
-    with connect(at) as client:
-        return tell_changed(client.change("hold", ids), lambda job: job.state, json)
+    return change(at, "hold", Chosen(id, name, type, all), lambda job: job.state, json)
 
 
-def release(*id: str, at: At = None, json: Json = False) -> int:
+def release(*id: str, name: str | None = None, type: str | None = None, all: All = False, at: At = None, json: Json = False) -> int:
     """Lets held jobs go: they may start from now on.
 
     Parameters
     ----------
     id
         Numbers of jobs or ranges of them: 12 14-16.
+    name
+        In place of numbers: all held jobs of this name.
+    type
+        In place of numbers: all held jobs of this type; with --name, those of both.
+    all
+        In place of numbers: all held jobs.
     at
         The scheduler: unix:/path, http://host:port or its state directory. $ROTA_ADDRESS, or your own, if not given.
     json
         Print one JSON object instead of text.
     """
-    ids = parse_ids(id)
-    with connect(at) as client:
-        return tell_changed(client.change("release", ids), lambda job: job.state, json)
+    return change(at, "release", Chosen(id, name, type, all), lambda job: job.state, json)

@@ -5,20 +5,18 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
 import rota
-from rota.cli.output import print_json, remark
 
 if TYPE_CHECKING:
     from rota.live.client import Client
-    from rota.live.messages import Changed, Job, JobState
+    from rota.live.messages import Job, JobState
 
 RUN_JOBS = Group("Run jobs", sort_key=1)
 At = Annotated[str | None, Parameter(env_var="ROTA_ADDRESS", show_env_var=False)]
@@ -80,43 +78,6 @@ def ids_text(ids: Sequence[int]) -> str:
         else:
             runs.append([number])
     return ", ".join("-".join(map(str, run)) for run in runs)
-
-
-def choose(client: Client, action: Action, id: Sequence[str], name: str | None, type: str | None, all: bool) -> list[int]:
-    """The jobs that a verb is about: those whose numbers are given, or of those that it can be about the ones of a name, a type, or all."""
-    chosen = name is not None or type is not None or all
-    if id and chosen:
-        raise rota.BadSpec([rota.Problem("ID", "does not go with --name, --type or --all: give numbers or say which", " ".join(id))])
-    if not chosen:
-        if not id:
-            raise rota.BadSpec([rota.Problem("ID", "is missing: give the number of a job, or several; or --name, --type or --all")])
-        return parse_ids(id)
-    found = [job.id for job in reversed(read_jobs(client, _ABOUT[action], type, name, None))]
-    remark(f"{len(found):,} job{'s' * (len(found) != 1)} to {action}")
-    return found
-
-
-def change(at: str | None, action: Action, chosen: Sequence[Any], words: Callable[[Job], str], json: bool, now: bool = False) -> int:
-    """Cancels, holds or releases the jobs that were chosen, and says what came of it."""
-    from rota.live.messages import Changed
-
-    with connect(at) as client:
-        ids = choose(client, action, *chosen)
-        changed = client.change(action, ids, now) if ids else Changed(jobs=[], refused=[])
-    return tell_changed(changed, words, json)
-
-
-def tell_changed(changed: Changed, words: Callable[[Job], str], json: bool) -> int:
-    """Says what came of a change of several jobs, ranges of them in one line, and returns the exit code: 1 if any refused."""
-    for text in changed.refused:
-        remark(f"rota: {text}")
-    if json:
-        print_json({"jobs": [job.model_dump(mode="json") for job in changed.jobs], "refused": changed.refused})
-    else:
-        for word, jobs in groupby(changed.jobs, words):
-            ids = [job.id for job in jobs]
-            print(f"job{'s' if len(ids) > 1 else ''} {ids_text(ids)}: {word}")
-    return 1 if changed.refused else 0
 
 
 # ----------------------------------------------------------------------------------------------------------------------- durations

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 import rota
-from rota.cli.live_parts import At, connect, parse_id
+from rota.cli.live_parts import At, connect, outcome, parse_id
+from rota.cli.output import remark
 
 if TYPE_CHECKING:
     from rota.live.client import Client
@@ -28,6 +29,8 @@ def logs(
     at: At = None,
 ) -> None:
     """Prints what a job has printed so far: its standard output and standard error, as they came.
+
+    If there is nothing, and a reason for it (the program was not found, the job was cancelled), that is told on standard error.
 
     Parameters
     ----------
@@ -50,7 +53,10 @@ def logs(
                 last, offset = _last_lines(client, number, tail)
                 _write(last)
             for data in _output(client, number, offset, follow):
+                offset += len(data)
                 _write(data)
+            if not offset and (job := client.job(number)).reason:  # a program that was never run has nothing to say
+                remark(outcome(job))
     except KeyboardInterrupt:  # the way to end a view that follows
         return
 

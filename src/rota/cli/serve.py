@@ -72,6 +72,8 @@ def serve(
         named = ", ".join(f"--{name}" for name, value in options.items() if value is not None)
         raise rota.BadSpec([rota.Problem(named, "needs a FILE: without it, the plan of last time goes on as it was")])
     where = state_directory() if directory is None else directory.absolute()
+    if (wrong := next((place for place in (where, *where.parents) if place.is_file()), None)) is not None:
+        raise rota.BadSpec([rota.Problem("--directory", "is a file, not a folder", str(wrong))])
     address = None if tcp is None else _host_and_port(tcp)
     asyncio.run(run_daemon(where, plan, tcp=address, seed=seed, verbose=verbose, tell=_tell))
 

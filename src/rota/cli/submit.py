@@ -100,7 +100,7 @@ def submit(
     earlier = {"--after": after or [], "--after-any": after_any or []}
     well, ended = (parse_ids(texts, place) if texts else [] for place, texts in earlier.items())
     estimate_s = None if estimate is None else parse_duration(estimate, "--estimate")
-    folder = Path.cwd() if cwd is None else cwd.expanduser().absolute()
+    folder = _folder(cwd)
     asked = {option: text for option, text in {"cores": cores, "memory": memory, "gpus": gpus}.items() if text is not None}
     if type is not None and (asked or need):
         raise _wrong("--type", "does not go with --cores, --memory, --gpus or --need: a type says what its jobs need")
@@ -174,6 +174,13 @@ def _is_text(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _folder(cwd: Path | None) -> Path:
+    try:
+        return Path.cwd() if cwd is None else cwd.expanduser().absolute()
+    except FileNotFoundError:  # the current folder was deleted
+        raise _wrong("--cwd", "the folder you are in is not there any more: go to another, or give the full path of one") from None
 
 
 def _indices(text: str) -> tuple[int, int]:

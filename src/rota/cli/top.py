@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 import rota
-from rota.cli.live_parts import At, command_text, connect, duration, printable, shorten
+from rota.cli.live_parts import At, Json, command_text, connect, duration, printable, shorten
+from rota.cli.output import print_json
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -32,6 +33,7 @@ def top(
     interval: float = 1.0,
     once: Annotated[bool, Parameter(negative="")] = False,
     at: At = None,
+    json: Json = False,
 ) -> None:
     """Shows the scheduler live: resources, the rota, waiting and running jobs, measured beside predicted times. Ctrl-C ends it.
 
@@ -45,10 +47,16 @@ def top(
         Print one view and end.
     at
         The scheduler: unix:/path, http://host:port or its state directory. $ROTA_ADDRESS, or your own, if not given.
+    json
+        Print one view as one JSON object, and end.
     """
     if not 0.1 <= interval <= 3600:
         raise rota.BadSpec([rota.Problem("--interval", "must be between 0.1 and 3600 seconds", interval)])
     with connect(at) as client:
+        if json:
+            status, running = _read(client)
+            print_json({"status": status.model_dump(mode="json"), "jobs": [job.model_dump(mode="json") for job in running]})
+            return
         if once:
             _print(client)
             return

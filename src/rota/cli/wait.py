@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rota.cli.live_parts import At, connect, exit_code_of, ids_text, outcome, parse_duration, parse_ids
-from rota.cli.output import remark
+from rota.cli.live_parts import At, Json, connect, exit_code_of, ids_text, outcome, parse_duration, parse_ids
+from rota.cli.output import print_json, remark
 
 if TYPE_CHECKING:
     from rota.live.client import Client
@@ -17,7 +17,7 @@ _TIMED_OUT = 124
 _RETRY_S = 1.0
 
 
-def wait(*id: str, timeout: str | None = None, at: At = None) -> int:
+def wait(*id: str, timeout: str | None = None, at: At = None, json: Json = False) -> int:
     """Waits until jobs have ended, and ends with the exit code of the job.
 
     Of several jobs, with the first exit code that is not 0. 128 + n if signal n ended the job, 125 if it was cancelled, 124 after the
@@ -31,31 +31,37 @@ def wait(*id: str, timeout: str | None = None, at: At = None) -> int:
         Wait no longer than this: 90 (seconds), 5m, 1h30m.
     at
         The scheduler: unix:/path, http://host:port or its state directory. $ROTA_ADDRESS, or your own, if not given.
+    json
+        Print one JSON object at the end: the jobs that were waited for, and the exit code.
     """
     ids = parse_ids(id)
     timeout_s = None if timeout is None else parse_duration(timeout, "--timeout")
     with connect(at) as client:
-        return wait_for(client, ids, timeout_s)
+        return wait_for(client, ids, timeout_s, json)
 
 
-def wait_for(client: Client, ids: Sequence[int], timeout_s: float | None = None) -> int:
+def wait_for(client: Client, ids: Sequence[int], timeout_s: float | None = None, json: bool = False) -> int:
     """Waits for all of them, says how each ended, and returns the exit code."""
     from rota.live.messages import ENDED
 
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     client.job(max(ids))  # numbers go up by one: if there is no such job, that is told now and not after hours
-    code = 0
+    code, seen = 0, []
     try:
         for number in ids:
             job = _ended(client, number, deadline)
+            seen.append(job)
             if job.state not in ENDED:
                 remark(f"rota: not ended after the timeout: {outcome(job)}")
-                return _TIMED_OUT
+                code = _TIMED_OUT
+                break
             remark(outcome(job))
             code = code or exit_code_of(job)
     except KeyboardInterrupt:
         remark(f"jobs go on without you; to end them: rota cancel {ids_text(ids).replace(', ', ',')}")
         raise
+    if json:
+        print_json({"jobs": [job.model_dump(mode="json") for job in seen], "exit_code": code})
     return code
 
 

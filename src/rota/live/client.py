@@ -106,7 +106,7 @@ class Client:
                 type=type,
                 demand=None if demand is None else dict(demand),
                 name=name,
-                cwd=os.getcwd() if cwd is None else os.path.abspath(cwd),
+                cwd=_folder(cwd),
                 env=_environment() if env is None else dict(env),
                 array=array,
                 after=list(after),
@@ -278,6 +278,13 @@ def _checked(address: str) -> str:
         pass
     meant = f"; did you mean http://{address}?" if re.fullmatch(r"[^/\s]+:\d+", address) else ""
     raise BadSpec([Problem("address", f'must be "unix:/path/of/rota.sock" or "http://host:port"{meant}', address)])
+
+
+def _folder(cwd: str | os.PathLike[str] | None) -> str:
+    try:
+        return os.getcwd() if cwd is None else os.path.abspath(cwd)
+    except FileNotFoundError:
+        raise BadSpec([Problem("cwd", "the current directory is not there any more: go to another, or give an absolute path")]) from None
 
 
 def _environment() -> dict[str, str]:

@@ -30,6 +30,7 @@ STATES: tuple[JobState, ...] = ("held", "blocked", "waiting", "starting", "runni
 ENDED: tuple[JobState, ...] = ("done", "failed", "cancelled")
 
 _MOST_ARRAY = 100_000
+_MOST_PAIRS = 10_000_000  # of a job and one that it comes after: each job of an array tells all of them
 Name = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Text = Annotated[str, Field(max_length=131_072, pattern=r"^[^\x00]*$")]
 Id = Annotated[int, Field(ge=1, le=2**62)]
@@ -53,8 +54,8 @@ class JobRequest(_Message):
     cwd: Text = Field(default="/", description="an absolute path")
     env: dict[Text, Text] = Field(default_factory=dict, description="the whole environment of the job")
     array: tuple[int, int] | None = Field(default=None, description="first and last index: one job each, with ROTA_ARRAY_INDEX")
-    after: list[Id] = Field(default_factory=list, description="jobs that must end well first", max_length=10_000)
-    after_any: list[Id] = Field(default_factory=list, description="jobs that must end first, well or not", max_length=10_000)
+    after: list[Id] = Field(default_factory=list, description="jobs that must end well first", max_length=_MOST_ARRAY)
+    after_any: list[Id] = Field(default_factory=list, description="jobs that must end first, well or not", max_length=_MOST_ARRAY)
     hold: bool = False
     estimate_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
         default=None, description="how long it may take, for EASY"
@@ -74,6 +75,10 @@ class JobRequest(_Message):
             first, last = self.array
             if not 0 <= first <= last < 2**31 or last - first >= _MOST_ARRAY:
                 raise ValueError(f"array must be 0 ≤ first ≤ last with at most {_MOST_ARRAY:,} jobs")
+            if (last - first + 1) * (len(self.after) + len(self.after_any)) > _MOST_PAIRS:
+                raise ValueError(
+                    "an array as large as this cannot come after so many jobs: let one job come after them, and the array after it"
+                )
         return self
 
 

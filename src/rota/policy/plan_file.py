@@ -92,7 +92,7 @@ def read_plan_file(path: str | Path) -> PlanFile:
     except OSError as error:
         raise BadSpec([Problem("file", f"cannot be read: {error.strerror or error}")], str(path)) from None
     except UnicodeDecodeError as error:
-        raise BadSpec([Problem("file", f"is not UTF-8 text: byte {error.start + 1} does not belong there")], str(path)) from None
+        raise BadSpec([Problem("file", f"is not UTF-8 text: {error.reason} at byte {error.start}")], str(path)) from None
     return plan_file_from_json(text, str(path))
 
 
