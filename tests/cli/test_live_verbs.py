@@ -24,7 +24,7 @@ from rota.cli import live_parts, logs, main
 from rota.live.api import make_app
 from rota.live.errors import NoSuchJob, NoSuchPlan, Refused
 from rota.live.listen import serve_http
-from rota.live.messages import ENDED, Explanation, Job, JobRequest, PlanVersion, ResourceUse, Status, Submitted, TypeStatus
+from rota.live.messages import ENDED, Changed, Explanation, Job, JobRequest, PlanVersion, ResourceUse, Status, Submitted, TypeStatus
 
 OUTPUT = b"first\n\xff\x00\x1b[31mraw\r\nlast without end"
 
@@ -40,6 +40,7 @@ def status_of(**fields) -> Status:
     types = [
         TypeStatus(
             name="train",
+            demand={"cores": 3, "memory_gb": 7, "gpus": 0},
             waiting=4,
             running=2,
             slots=2,
@@ -122,6 +123,17 @@ class Desk:
     def release(self, id):
         """Released."""
         return self._change(id, "waiting")
+
+    def change(self, request):
+        """Each for itself, in the order given."""
+        self.asked.append("change")
+        jobs, refused = [], []
+        for id in request.ids:
+            try:
+                jobs.append(self.cancel(id, request.now) if request.action == "cancel" else getattr(self, request.action)(id))
+            except (NoSuchJob, Refused) as error:
+                refused.append(str(error))
+        return Changed(jobs=jobs, refused=refused)
 
     def _change(self, id, state):
         if self.job(id).state in ENDED:
@@ -269,6 +281,17 @@ def test_submit_by_needs(desk, run):
     assert {request.type for request in desk.requests} == {None}
 
 
+def test_submit_from_a_folder_that_is_gone(desk, run, monkeypatch, tmp_path):
+    """It says so; with --cwd the job is taken."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    code, _, errors = run("submit", "--type", "train", "--", "true")
+    assert (code, desk.requests) == (2, [])
+    assert "--cwd: the folder you are in is not there any more" in errors
+    assert run("submit", "--type", "train", "--cwd", "/", "--", "true")[0] == 0
+
+
 def test_submit_an_array(desk, run):
     """An array prints one range of numbers; order, hold, folder and estimate are passed on."""
     options = ["--array", "1-100", "--after", "1,3-4", "--after-any", "2", "--hold", "--cwd", "/usr", "--estimate", "90m"]
@@ -326,6 +349,8 @@ def test_submit_and_wait(desk, run):
         (["--need", "cores", "--", "true"], "RESOURCE=AMOUNT"),
         (["--cores", "1", "--need", "cores=1", "--", "true"], "is given twice"),
         (["--cores", "many", "--", "true"], "many"),
+        (["--cores", "-1", "--", "true"], "cores: must be at least 0 (got '-1')"),
+        (["--memory=-7G", "--", "true"], "memory_gb: must be at least 0 (got '-7G')"),
         (["--type", "train", "--array", "5", "--", "true"], "--array: must be a range"),
         (["--type", "train", "--array", "5-1", "--", "true"], "--array: must be a range"),
         (["--type", "train", "--after", "x", "--", "true"], "--after: must be the number of a job"),
@@ -441,6 +466,18 @@ def test_logs_are_bytes(desk, capfdbinary):
         assert capfdbinary.readouterr() == (expected, b"")
 
 
+def test_logs_of_a_program_that_never_ran(desk, capfdbinary):
+    """There is no output, and the reason is told on standard error."""
+    desk.output = b""
+    desk.known[1] = job_of(1, "failed", exit_code=127, reason="tarin: no such program")
+    for options in ([], ["-f"], ["--tail", "3"]):
+        assert main(["logs", *options, "1"]) == 0
+        assert capfdbinary.readouterr() == (b"", b"job 1: failed, tarin: no such program\n")
+    desk.known[1] = job_of(1, "done", exit_code=0)
+    assert main(["logs", "1"]) == 0
+    assert capfdbinary.readouterr() == (b"", b"")
+
+
 def test_logs_follow(desk, capfdbinary):
     """-f goes on until the job has ended, from the last lines if asked."""
     desk.output, desk.lines_to_come = b"a\nb\n", 2
@@ -463,7 +500,7 @@ def test_cancel(desk, run):
     """Several jobs and ranges; one that refuses is told and the others are cancelled all the same."""
     desk.known[3] = job_of(3, "done")
     code, out, errors = run("cancel", "2-4", "6")
-    assert (code, out, errors) == (1, "job 2: told to end\njob 4: told to end\njob 6: told to end\n", "rota: job 3 has ended\n")
+    assert (code, out, errors) == (1, "jobs 2, 4, 6: told to end\n", "rota: job 3 has ended\n")
     assert run("cancel", "--now", "7") == (0, "job 7: cancelled\n", "")
     code, out, _ = run("cancel", "1", "--json")
     assert [job["state"] for job in json.loads(out)["jobs"]] == ["stopping"]
@@ -471,8 +508,47 @@ def test_cancel(desk, run):
 
 def test_hold_and_release(desk, run):
     """A job is held and released."""
-    assert run("hold", "1", "2") == (0, "job 1: held\njob 2: held\n", "")
-    assert run("release", "1,2") == (0, "job 1: waiting\njob 2: waiting\n", "")
+    assert run("hold", "1", "2") == (0, "jobs 1-2: held\n", "")
+    assert run("release", "1,2") == (0, "jobs 1-2: waiting\n", "")
+
+
+def test_jobs_by_name_and_type(desk, run):
+    """--name, --type and --all stand for the jobs to which there is anything to do, and are counted first."""
+    desk.known = {
+        1: job_of(1, "running", name="a"),
+        2: job_of(2, "held", name="a"),
+        3: job_of(3, name="a", type="web"),
+        4: job_of(4, name="b"),
+        5: job_of(5, "done", name="a"),
+    }
+    assert run("hold", "--name", "a") == (0, "job 3: held\n", "1 job to hold\n")
+    assert run("release", "--name", "a", "--type", "web") == (0, "job 3: waiting\n", "1 job to release\n")
+    assert run("release", "--type", "train") == (0, "job 2: waiting\n", "1 job to release\n")
+    assert run("cancel", "--all", "--name", "a", "--now") == (0, "jobs 1-3: cancelled\n", "3 jobs to cancel\n")
+    assert run("cancel", "--all", "--now") == (0, "job 4: cancelled\n", "1 job to cancel\n")
+    assert run("cancel", "--all") == (0, "", "0 jobs to cancel\n")
+    code, out, _ = run("cancel", "--all", "--json")
+    assert (code, json.loads(out)) == (0, {"jobs": [], "refused": []})
+    assert desk.asked.count("change") == 5
+
+
+def test_all_of_many_jobs(desk, run):
+    """--all reads every page and changes them in one request."""
+    desk.known = {number: job_of(number) for number in range(1, 2502)}
+    assert run("hold", "--all") == (0, "jobs 1-2501: held\n", "2,501 jobs to hold\n")
+    assert desk.asked.count("change") == 1
+
+
+@pytest.mark.parametrize("verb", ["cancel", "hold", "release"])
+def test_numbers_or_a_choice(verb, desk, run):
+    """Numbers do not go with --name, --type or --all; one of them there must be; --all is written out."""
+    for choice in (["--all"], ["--name", "a"], ["--type", "train"]):
+        code, out, errors = run(verb, "1", *choice)
+        assert (code, out) == (2, "")
+        assert "ID: does not go with --name, --type or --all (got '1')" in errors
+    assert "ID: is missing: give the number of a job, or several, or --name, --type or --all" in run(verb)[2]
+    assert run(verb, "--al")[0] == run(verb, "-a")[0] == 2
+    assert "change" not in desk.asked
 
 
 @pytest.mark.parametrize(
@@ -493,6 +569,17 @@ def test_wait_ends_as_the_job(states, code, desk, run):
     found, out, errors = run("wait", f"1-{len(states)}")
     assert (found, out) == (code, "")
     assert len(errors.splitlines()) == len(states)
+
+
+def test_wait_json(desk, run):
+    """One object at the end: the jobs and the exit code, also after the timeout."""
+    desk.known = {1: job_of(1, "done", exit_code=0), 2: job_of(2, "failed", exit_code=5), 3: job_of(3)}
+    code, out, _ = run("wait", "1-2", "--json")
+    found = json.loads(out)
+    assert (code, found["exit_code"], [job["state"] for job in found["jobs"]]) == (5, 5, ["done", "failed"])
+    code, out, _ = run("wait", "1,3", "--timeout", "0.1s", "--json")
+    found = json.loads(out)
+    assert (code, found["exit_code"], [job["state"] for job in found["jobs"]]) == (124, 124, ["done", "waiting"])
 
 
 def test_wait_gives_up(desk, run):
@@ -583,6 +670,29 @@ def test_top_fits_the_width(columns, desk, run, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
     desk.known = {2: job_of(2, "running", run_s=250, argv=["x" * 300])}
     assert max(map(len, run("top", "--once")[1].splitlines())) <= int(columns)
+
+
+def test_types(desk, run):
+    """What a job of each type needs, and how long it runs on average; needs alone with --json."""
+    code, out, _ = run("types")
+    assert code == 0
+    assert [re.split(r"  +", line.strip()) for line in out.splitlines()[2:]] == [
+        ["type", "needs", "runs on average"],
+        ["train", "3 cores, 7 memory_gb", "1 min"],
+        ["[red]web", "nothing", "1.0 s"],
+    ]
+    found = json.loads(run("types", "--json")[1])
+    assert found["types"][0] == {"name": "train", "demand": {"cores": 3, "memory_gb": 7, "gpus": 0}}
+
+
+def test_top_json(desk, run):
+    """One object: the status and the jobs in service, as the messages have them."""
+    desk.known = {2: job_of(2, "running", run_s=250), 3: job_of(3)}
+    code, out, errors = run("top", "--json")
+    found = json.loads(out)
+    assert (code, errors, list(found)) == (0, "", ["status", "jobs"])
+    assert Status.model_validate(found["status"]) == desk.status()
+    assert [job["id"] for job in found["jobs"]] == [2]
 
 
 def test_top_interval(desk, run):
@@ -690,6 +800,15 @@ def test_addresses(desk, house, run, monkeypatch):
     assert run("show", "1", "--at", f"unix:{directory}/rota.sock")[0] == 0
     monkeypatch.setenv("ROTA_DIR", str(directory))
     assert run("show", "1")[0] == 0
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:7791", "server:80", "[::1]:80"])
+def test_an_address_without_its_beginning(address, run, monkeypatch):
+    """Host and port alone are no folder: the text says what was meant."""
+    monkeypatch.setenv("ROTA_ADDRESS", address)
+    code, _, errors = run("jobs")
+    assert code == 2
+    assert f"did you mean http://{address}?" in errors
 
 
 @pytest.mark.filterwarnings(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from rota.cli import main
 from rota.live.client import Client
 from rota.live.errors import NotReachable
 from rota.live.paths import socket_path
+from rota.live.store import Store
 from rota.policy import PlanFile, plan_file_to_json
 
 SPEC = """
@@ -173,3 +175,61 @@ def test_other_files(tmp_path, spec, capsys):
     assert "live.grace" in capsys.readouterr().err
     assert serve(spec(), "--policy", "chance") == 2
     assert "policy: must be one of fcfs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('grace_s = "soon"', "live.grace_s: must be a number (got 'soon')"),
+        ("learn = 7", "live.learn: must be true or false (got 7)"),
+        ('learn = "perhaps"', "live.learn: must be true or false (got 'perhaps')"),
+        ("releasable = { slots = [] }", "live.releasable.slots: must be true or false"),
+        ("window = inf", "live.window: must be finite (got inf)"),
+        ('preemption = "stop"', "live.preemption: must be 'none', 'suspend' or 'requeue' (got 'stop')"),
+        ("time_unit = 3", "live.time_unit: must be 's', 'min', 'h' or 'd' (got 3)"),
+    ],
+)
+def test_settings_of_a_wrong_kind(tmp_path, spec, capsys, line, words):
+    """They are told in our words."""
+    assert serve(spec(live=line), "--policy", "fcfs", "--directory", tmp_path / "state") == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["plan.json", "server.toml"])
+def test_a_file_of_bytes(tmp_path, capsys, name):
+    """A plan and a system that are no text are told of in the same way."""
+    (tmp_path / name).write_bytes(b"\x80\x00\xff")
+    assert serve(tmp_path / name, "--policy", "fcfs") == 2
+    assert capsys.readouterr().err == f"rota: {tmp_path / name}: 1 problem\n  file: is not UTF-8 text: invalid start byte at byte 0\n"
+
+
+def test_a_file_for_a_folder(tmp_path, spec, capsys):
+    """The state directory cannot be a file, nor be in one."""
+    (tmp_path / "file").touch()
+    for where in (tmp_path / "file", tmp_path / "file" / "state"):
+        assert serve(spec(), "--policy", "fcfs", "-d", where) == 2
+        assert "--directory: is a file, not a folder (got " in capsys.readouterr().err
+
+
+def test_a_port_for_others_changes_nothing(tmp_path, spec, capsys):
+    """Without a token an address that others can reach is refused before a plan is written down: in a new directory and in a used one."""
+    where = tmp_path / "state"
+    words = [spec(), "--policy", "first-fit", "--directory", where, "--tcp", "0.0.0.0:0"]
+    assert serve(*words) == 2
+    assert "--tcp: others can reach this address, so it needs a token: make one first (rota token add NAME)" in capsys.readouterr().err
+    assert not (where / "rota.db").exists()
+    with Daemon(where, spec(), "--policy", "fcfs") as daemon:
+        daemon.end()
+    assert serve(*words) == 2
+    store = Store(where / "rota.db")
+    assert [plan.policy for plan in store.plans()] == ["fcfs"]
+    store.close()
+
+
+def test_verbose(tmp_path, spec):
+    """-v tells of every submission, start and end; who runs it as root is warned."""
+    with Daemon(tmp_path / "state", spec(), "--policy", "fcfs", "-v") as daemon:
+        daemon.client.wait(daemon.client.submit(["/bin/true"], type="small").ids[0], timeout_s=20)
+        said = daemon.end()
+    assert re.search(r"submit .*job 1.*\n(.*\n)*.*start .*job 1.*\n(.*\n)*.*end .*job 1.*outcome done", said), said
+    assert ("this runs as root, and so does every job" in said) == (os.geteuid() == 0)

@@ -14,7 +14,19 @@ from typing import Any
 
 from rota.errors import BadSpec, Problem
 from rota.live.errors import NoSuchJob, NoSuchPlan, Refused
-from rota.live.messages import ENDED, Explanation, Job, JobRequest, JobState, PlanVersion, ResourceUse, Status, Submitted
+from rota.live.messages import (
+    ENDED,
+    Changed,
+    ChangeRequest,
+    Explanation,
+    Job,
+    JobRequest,
+    JobState,
+    PlanVersion,
+    ResourceUse,
+    Status,
+    Submitted,
+)
 
 TYPES = {"small": {"cores": 1.0}, "large": {"cores": 2.0}}
 CAPACITY = {"cores": 2.0}
@@ -101,6 +113,16 @@ class FakeService:
         self._move(id, "held", "waiting")
         self._start()
         return self.known[id]
+
+    def change(self, request: ChangeRequest) -> Changed:
+        """One after the other, the last one first."""
+        jobs, refused = [], []
+        for id in reversed(request.ids):
+            try:
+                jobs.append(self.cancel(id, request.now) if request.action == "cancel" else getattr(self, request.action)(id))
+            except (NoSuchJob, Refused) as error:
+                refused.append(str(error))
+        return Changed(jobs=jobs, refused=refused)
 
     async def wait(self, id: int, timeout_s: float) -> Job:
         """Long poll."""

@@ -21,7 +21,7 @@ from live.serving import LIMIT, serving
 from rota.errors import BadSpec
 from rota.live.api import make_app
 from rota.live.listen import serve_http
-from rota.live.messages import Job, Status, Submitted
+from rota.live.messages import Changed, Job, Status, Submitted
 from rota.live.tokens import Tokens
 
 JOB = {"argv": ["true"], "type": "small"}
@@ -142,7 +142,41 @@ def test_a_long_poll_ends_when_the_job_does(unix):
     assert time.monotonic() - begin < 10
 
 
+def test_many_jobs_changed_together(unix):
+    """Two thousand held jobs are released, held again and cancelled, each in one request and in no time; what refuses is told."""
+    ids = unix.post("/jobs", json={**HELD, "argv": ["sleep", "20"], "array": [1, 2000]}).json()["ids"]
+    for action, state in [("release", "waiting"), ("hold", "held"), ("cancel", "cancelled")]:
+        begin = time.monotonic()
+        answer = unix.post("/jobs/change", json={"action": action, "ids": ids, "now": action == "cancel"})
+        assert time.monotonic() - begin < 4
+        changed = Changed.model_validate_json(answer.content)
+        running = 0 if action == "release" else 2
+        assert sum(job.state == state for job in changed.jobs) >= 2000 - 2
+        assert len(changed.refused) == (running if action == "hold" else 0)
+    answer = unix.post("/jobs/change", json={"action": "release", "ids": [ids[0], 2**62]})
+    assert answer.status_code == 200
+    assert answer.json()["jobs"] == []
+    assert answer.json()["refused"][1] == f"there is no job {2**62}"
+
+
 # ------------------------------------------------------------------------------------------------------------ what it refuses
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"action": "cancel", "ids": []}, "ids: must have at least 1 entries"),
+        ({"action": "cancel", "ids": [0]}, "ids.0: must be at least 1"),
+        ({"action": "cancel"}, "ids: is missing"),
+        ({"action": "end", "ids": [1]}, "action: must be 'cancel', 'hold' or 'release'"),
+        ({"action": "hold", "ids": [1], "all": True}, "all: is not a known key"),
+        ({"action": "hold", "ids": "1"}, "ids: must be a list"),
+    ],
+)
+def test_a_wrong_change_is_refused(tcp, body, words):
+    """Nothing is changed unless the whole request is right."""
+    content = json.dumps(body, separators=(",", ":"))
+    assert refused(tcp.post("/jobs/change", content=content, headers={"Content-Type": "application/json"}), 422, words)
 
 
 BAD_VALUES = [
@@ -400,7 +434,7 @@ def test_without_tokens_web_pages_are_refused(tcp, unix, headers):
 
 
 def test_without_tokens_other_machines_are_refused():
-    """If the last token is removed while the network reaches the port, only this machine is still served, and nobody can pose as it."""
+    """Should the network reach a port that never had a token, only this machine is served, and nobody can pose as it."""
 
     async def ask(client):
         transport = httpx.ASGITransport(make_app(FakeService()), client=(client, 1234))
@@ -422,6 +456,25 @@ def test_a_port_for_others_needs_a_token(tmp_path):
     for none in (None, tokens):
         with pytest.raises(BadSpec, match="needs a token"):
             asyncio.run(listen(none))
+
+
+def test_the_last_token_leaves_a_closed_port(tmp_path):
+    """Once there was a token, one is needed: without any left nobody is let in, from this machine or another, until there is a new one."""
+    tokens = Tokens(tmp_path / "tokens.json")
+    app = make_app(FakeService(), tokens=tokens)
+
+    async def ask(token="", client="127.0.0.1"):
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app, client=(client, 1)), base_url="http://localhost") as http:
+            return await http.get("/status", headers=headers)
+
+    assert asyncio.run(ask()).status_code == 200
+    old = tokens.add("laptop")
+    tokens.remove("laptop")
+    for client in ("127.0.0.1", "192.0.2.7"):
+        assert refused(asyncio.run(ask(client=client)), 401)
+        assert refused(asyncio.run(ask(old, client)), 401)
+    assert asyncio.run(ask(tokens.add("new"), "192.0.2.7")).status_code == 200
 
 
 def test_a_damaged_file_of_tokens_keeps_everybody_out(tmp_path):
@@ -568,13 +621,22 @@ def test_a_caller_that_leaves_is_not_waited_for(tmp_path):
 
 
 def harmless(case):
-    """The same request, but a job it makes runs `true` and no poll waits: all else is as drawn."""
+    """The same request, but a job it makes runs `true`, no poll waits and no job is changed: all else is as drawn."""
     if isinstance(case.body, dict) and isinstance(case.body.get("argv"), list) and case.body["argv"]:
         first, *rest = case.body["argv"]
         case.body["argv"] = ["true" if isinstance(first, str) and first else first, *rest]
     if isinstance(case.query, dict) and isinstance(case.query.get("timeout_s"), (int, float)) and case.query["timeout_s"] > 0:
         case.query["timeout_s"] = 0
+    if isinstance(case.body, dict) and isinstance(case.body.get("ids"), list):
+        case.body["ids"] = [_of_nobody(id) for id in case.body["ids"]]
     return case
+
+
+def _of_nobody(id):
+    """A number that no job has, so that none is started or ended by chance. And written without a point: in JSON Schema, 7.0 is whole."""
+    if isinstance(id, bool) or not isinstance(id, (int, float)) or not 0 < id < 2**61 or id != int(id):
+        return id
+    return int(id) + 2**61
 
 
 @pytest.mark.parametrize("mode", list(schemathesis.GenerationMode), ids=lambda mode: mode.value)
@@ -598,20 +660,22 @@ def test_the_description_is_true(served, mode):
         ask()
     session.close()
     good = mode is schemathesis.GenerationMode.POSITIVE
-    assert len({label for label, _ in asked}) == (16 if good else 12)
+    assert len({label for label, _ in asked}) == (17 if good else 13)
     assert ("GET /jobs", 200 if good else 422) in asked
+    assert ("POST /jobs/change", 200 if good else 422) in asked
 
 
 def test_the_description_is_complete(unix, tcp, served):
     """Every address of the interface is described with its errors; only the TCP port speaks of tokens."""
     mine, theirs = unix.get("/openapi.json").json(), tcp.get("/openapi.json").json()
-    assert len(mine["paths"]) == 15
-    assert sum(map(len, mine["paths"].values())) == 16
+    assert len(mine["paths"]) == 16
+    assert sum(map(len, mine["paths"].values())) == 17
     for path in mine["paths"].values():
         for operation in path.values():
             assert {"400", "422", "500"} <= set(operation["responses"])
             assert operation["summary"]
             assert operation["description"]
-    jsonschema.Draft202012Validator.check_schema(mine["components"]["schemas"]["JobRequest"])
+    for message in ("JobRequest", "ChangeRequest"):
+        jsonschema.Draft202012Validator.check_schema(mine["components"]["schemas"][message])
     assert "security" not in mine
     assert theirs["security"] == [{"token": []}]

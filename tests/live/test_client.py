@@ -50,6 +50,29 @@ def test_a_job_from_beginning_to_end(client):
     assert client.jobs(name="first") == [job]
 
 
+def test_several_jobs_changed_together(client):
+    """Each is changed as by itself; one that refuses is told of and stops no other."""
+    ids = client.submit(["true"], type="small", array=(1, 3), hold=True).ids
+    held = client.change("hold", [*ids, 2**62])
+    assert ([job.id for job in held.jobs], [job.state for job in held.jobs]) == (ids, ["held"] * 3)
+    assert held.refused == [f"there is no job {2**62}"]
+    assert [job.state for job in client.change("cancel", ids).jobs] == ["cancelled"] * 3
+    for wrong in ([], [0], [1] * 100_001):
+        with pytest.raises(BadSpec, match="ids"):
+            client.change("cancel", wrong)
+
+
+def test_a_directory_that_is_gone(client, monkeypatch, tmp_path):
+    """Who is in a deleted directory is told so, and may give another."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    for cwd in (None, "here"):
+        with pytest.raises(BadSpec, match="cwd: the current directory is not there any more"):
+            client.submit(["true"], type="small", cwd=cwd)
+    assert client.submit(["true"], type="small", cwd="/", hold=True).ids
+
+
 def test_the_environment_and_directory_are_those_of_the_caller(client, monkeypatch, tmp_path):
     """By default a job sees the caller's variables and directory; a variable that is no text is left out."""
     monkeypatch.setenv("ROTA_MARK", "seen")
@@ -243,7 +266,16 @@ def test_nobody_there(tmp_path):
         for address in (f"unix:{tmp_path}/rota.sock", f"unix:{tmp_path}/dead", closed):
             with Client(address) as client, pytest.raises(NotReachable) as caught:
                 client.status()
-            assert str(caught.value) == f"no scheduler answers at {address}: start one with: rota serve plan.json"
+            way_out = "is it running, and is the address right?" if address == closed else "start one with: rota serve plan.json"
+            assert str(caught.value) == f"no scheduler answers at {address}: {way_out}"
+
+
+def test_tls_to_a_plain_port(served):
+    """https:// where there is no proxy that speaks it: the text says so, and what the address is then."""
+    with Client(served.tcp.replace("http://", "https://")) as client, pytest.raises(NotReachable) as caught:
+        client.status()
+    assert "it does not speak TLS" in str(caught.value)
+    assert "the address is http://" in str(caught.value)
 
 
 def test_a_scheduler_of_another_user(served):
@@ -296,8 +328,9 @@ def test_a_connection_that_breaks_leaves_no_false_hope(tmp_path):
 @pytest.mark.parametrize("address", ["localhost:80", "ftp://x", "", "http://[", "http://host:port", "http://", "unix:relative"])
 def test_what_is_no_address(address):
     """A bad address is said to be one."""
-    with pytest.raises(BadSpec, match="address"):
+    with pytest.raises(BadSpec, match="address") as caught:
         Client(address)
+    assert ("did you mean http://localhost:80?" in str(caught.value)) == (address == "localhost:80")
 
 
 # ------------------------------------------------------------------------------------------------------------------- paths

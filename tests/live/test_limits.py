@@ -146,7 +146,7 @@ def test_amounts_mean_bytes(number: float, unit: str, resource: str) -> None:
 )
 def test_bad_amounts(text: str, resource: str) -> None:
     """What is no amount is refused with the rule."""
-    with pytest.raises(BadSpec, match=r"must be a number|takes a number without a unit"):
+    with pytest.raises(BadSpec, match=r"must be a number|takes a number without a unit|must be at least 0"):
         parse_amount(text, resource)
 
 

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 import rota
 from live_service import cores_of, finished, is_stopped, open_service, plan_of, play, run, slots, state_of, until
@@ -309,7 +310,7 @@ def test_cancel_while_it_runs(tmp_path):
             deaf, dead = (run(service, "trap '' TERM; echo on; while :; do sleep 0.01; done", type="small") for _ in range(2))
             await until(lambda: all(service.log(id, 0, 9)[0] == b"on\n" for id in (tidy, deaf, dead)))
             pid = service.job(deaf).pid
-            assert state_of(pid) in ("R", "S")
+            assert state_of(pid) in ("R", "S", "D")  # D: in vfork, or on the disk
             for id in (tidy, deaf):
                 service.cancel(id)
             service.cancel(dead, now=True)
@@ -542,7 +543,7 @@ def test_another_daemon_goes_on(tmp_path):
             assert any("found 5 jobs" in text for text in service.told)
             assert service.job(ended.id) == ended
             assert service.job(running).state == "running"
-            assert state_of(service.job(running).pid) in ("S", "R")
+            assert state_of(service.job(running).pid) in ("R", "S", "D")
             over = await finished(service, short)
             assert (over.state, over.exit_code) == ("failed", 6)
             assert over.run_s == pytest.approx(0.1, abs=0.09)  # its own time, not ours
@@ -651,5 +652,90 @@ def test_states_are_the_ones_of_the_contract(tmp_path):
             counts = service.status().counts
             assert counts == {"done": 1, "failed": 1, "running": 1, "waiting": 1, "held": 1}
             assert set(counts) - set(ENDED) <= {"running", "waiting", "held"}
+
+    play(tmp_path, story())
+
+
+# ---------------------------------------------------------------------------------------------------------------- several at once
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "first-fit"])
+@pytest.mark.parametrize("action", ["cancel", "hold"])
+def test_a_range_that_leaves_starts_none_of_itself(tmp_path, policy, action):
+    """Behind a job that waits for the whole server, small ones wait in which room is left: as the range goes, none of it starts."""
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots(), policy)) as service:
+            first = run(service, "sleep 60", type="small")
+            later = run(service, "exit 0", type="small", hold=True)  # behind the others once it is released
+            whole = run(service, "exit 0", type="large")
+            rest = [run(service, "sleep 60", type="small") for _ in range(6)]
+            service.release(later)
+            before = {event["job"] for event in service.events(0, 1000) if event["event"] == "start"}
+            assert first in before
+            chosen = [id for id in (whole, later, *rest) if id not in before]
+            assert len(chosen) >= 7
+            jobs, refused = service.queue.change(action, [*chosen, *([first] if action == "cancel" else [])])
+            assert not refused
+            assert {job.state for job in jobs if job.id != first} == {"cancelled" if action == "cancel" else "held"}
+            await asyncio.sleep(0.1)
+            started = {event["job"] for event in service.events(0, 1000) if event["event"] == "start"}
+            assert not started & set(chosen)
+
+    play(tmp_path, story())
+
+
+def test_jobs_changed_together_are_told_in_order(tmp_path):
+    """The answer has the jobs in the order asked for, each once; one that refuses does not keep the others back."""
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots())) as service:
+            first = run(service, "sleep 60", type="large")
+            ids = [run(service, "exit 0", type="small") for _ in range(3)]
+            await until(lambda: service.job(first).state == "running")
+            jobs, refused = service.queue.change("hold", [ids[2], first, ids[0], ids[2], 99])
+            assert [job.id for job in jobs] == [ids[2], ids[0]]
+            assert refused == [f"job {first} is running: only a job that waits can be held", "there is no job 99"]
+            jobs, refused = service.queue.change("release", [ids[2], ids[0], ids[1]])
+            assert ([job.id for job in jobs], refused) == ([ids[2], ids[0]], [f"job {ids[1]} is waiting, not held"])
+            assert service.job(ids[1]).state == "waiting"
+
+    play(tmp_path, story())
+
+
+def test_a_long_chain_ends_as_a_whole(tmp_path):
+    """Fifteen hundred jobs, each after the one before: when the first is cancelled, so are all, each with its reason."""
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots())) as service:
+            last = run(service, "exit 0", type="small", hold=True)
+            for _ in range(1500):
+                last = run(service, "exit 0", type="small", after=[last])
+            service.cancel(1)
+            assert service.job(last).reason == f"job {last - 1}, which it comes after, was cancelled"
+            assert service.status().counts == {"cancelled": 1501}
+
+    play(tmp_path, story())
+
+
+def test_after_a_large_array(tmp_path):
+    """A job after 20,000 others costs little when it comes, and nearly nothing whenever one of them ends."""
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots())) as service:
+            many = service.submit(JobRequest(argv=["true"], type="small", array=(1, 20_000), hold=True)).ids
+            begin = time.monotonic()
+            follower = run(service, "exit 0", type="small", after_any=many)
+            assert time.monotonic() - begin < 2
+            begin = time.monotonic()
+            service.queue.change("cancel", many[:-1])
+            assert time.monotonic() - begin < 10
+            assert service.job(follower).state == "blocked"
+            service.cancel(many[-1])
+            assert (await finished(service, follower)).state == "done"
+            with pytest.raises(ValidationError, match="let one job come after them, and the array after it"):
+                run(service, "exit 0", type="small", array=(1, 501), after=many)
+            with pytest.raises(BadSpec, match="there is no job 30019\n  after: and 9,980 more"):
+                run(service, "exit 0", type="small", after=list(range(30_000, 40_000)))
 
     play(tmp_path, story())

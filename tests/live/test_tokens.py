@@ -111,3 +111,11 @@ def test_names_are_unique_and_printable(tokens):
 def test_any_text_can_be_checked(text):
     """Checking never fails, whatever is given."""
     assert Tokens(Path("/nowhere/tokens.json")).check(text) is None
+
+
+def test_required_for_ever(tokens):
+    """From the first token on one is needed, also when none is left, and by who opens the file anew."""
+    assert not tokens.required
+    tokens.add("laptop")
+    tokens.remove("laptop")
+    assert (tokens.names(), tokens.required, Tokens(tokens.path).required) == ([], True, True)

@@ -36,6 +36,9 @@ def test_first_come_first_served(tmp_path):
             assert await said(held) == f"It is held (held by request): rota release {held} lets it join the queue."
             assert await said(one) == f"It waits for job {first} to end."
             assert await said(both) == f"It waits for jobs {first}, {second} to end."
+            many = service.submit(JobRequest(argv=["true"], type="small", array=(1, 30), hold=True)).ids
+            after_many = run(service, "exit 0", type="small", after=many)
+            assert (await said(after_many)).endswith(f", {many[19]} and 10 more to end.")
             assert (await said(second)).startswith("It needs 1 slots (0 free). By 50 futures simulated from now, it starts in about ")
             assert (await said(third)).startswith("1 job of type small is before it. It needs 1 slots (0 free).")
             last = await service.explain(fourth)
@@ -110,6 +113,7 @@ def test_the_numbers_of_the_status(tmp_path):
             status = service.status()
             assert (status.plan, status.pinned, status.preemption, status.policy) == (1, False, "none", "first-fit")
             assert (status.phase, status.next_switch_s, status.own, status.redesigning) == ("", None, None, False)
+            assert [type.demand for type in status.types] == [{"slots": 1, "space": 4}, {"slots": 2, "space": 0}]
             assert status.types[0].planned_arrival_rate == pytest.approx(0.5 / 60)
             assert [type.planned_mean_size_s for type in status.types] == [30, 15]
             assert [type.predicted_mean_response_s for type in status.types] == [60, 60]

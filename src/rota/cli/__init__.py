@@ -36,6 +36,7 @@ from rota.cli import (
     token,
     top,
     trace,
+    types,
     wait,
 )
 from rota.cli.live_parts import RUN_JOBS
@@ -64,6 +65,7 @@ app.register_install_completion_command(help="Installs tab completion for your s
 
 app.command(serve.serve, group=RUN_JOBS)
 app.command(submit.submit, group=RUN_JOBS, usage="Usage: rota submit [OPTIONS] -- COMMAND...")
+app.command(types.types, group=RUN_JOBS)
 app.command(jobs.jobs, group=RUN_JOBS)
 app.command(show.show, group=RUN_JOBS)
 app.command(logs.logs, group=RUN_JOBS)

@@ -58,7 +58,7 @@ def submit(
     command
         The program and its arguments, after --. No shell is involved: each word reaches the program as it is.
     type
-        The job type, one of the plan's. Give this, or what the job needs.
+        The job type, one of the plan's (see: rota types). Give this, or what the job needs.
     cores
         CPU cores that the job needs; it runs as the smallest type that has enough of everything.
     memory
@@ -197,7 +197,8 @@ def _demand(status: Status, asked: dict[str, str], needs: Sequence[str]) -> dict
     names = [resource.name for resource in status.resources]
     if not asked and not needs:
         types = ", ".join(known.name for known in status.types)
-        raise _wrong("--type", f"is missing: one of {types}; or say what the job needs of {', '.join(names)}: --cores 2 --memory 4G")
+        need = f"say what the job needs of {', '.join(names)}: --cores 2 --memory 4G"
+        raise _wrong("--type", f"is missing: one of {types} (see: rota types); or {need}")
     amounts: dict[str, str] = {}
     for option, text in asked.items():
         resource = next((name for name in names if re.fullmatch(_RESOURCES[option], name, re.IGNORECASE)), None)

@@ -37,6 +37,7 @@ except ImportError:
 __all__ = ["Client"]
 
 _ANSWER_S = 30.0  # for a request that the scheduler answers at once
+_CHANGE_S = 0.001  # for each of several jobs
 _POLL_S = 60.0
 _PIECE = 2**20
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 0.5
@@ -157,8 +158,8 @@ class Client:
             request = ChangeRequest(action=action, ids=list(ids), now=now)
         except ValidationError as error:
             raise BadSpec(problems_in(error.errors(include_url=False))) from None
-        body = request.model_dump_json().encode()
-        return self._message(Changed, "POST", "/jobs/change", content=body, headers={"Content-Type": "application/json"})
+        body, longer = request.model_dump_json().encode(), _timeout(_ANSWER_S + len(request.ids) * _CHANGE_S)
+        return self._message(Changed, "POST", "/jobs/change", content=body, headers={"Content-Type": "application/json"}, timeout=longer)
 
     def wait(self, id: int, timeout_s: float | None = None) -> Job:
         """Waits until the job has ended, or until the timeout: its `state` tells which."""

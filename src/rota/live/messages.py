@@ -149,6 +149,7 @@ class TypeStatus(_Message):
     """A job type: counts, and measured beside predicted."""
 
     name: str
+    demand: dict[str, float] = Field(default={}, description="what a job of this type needs; for 'own', each its own")
     waiting: int
     running: int
     slots: int | None = Field(default=None, description="places in the schedule now, for a rota")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal
@@ -23,10 +23,11 @@ from rota.live.crew import END, KILL, RESUME, Crew
 from rota.live.errors import NoSuchJob, Refused
 from rota.live.eventlog import EventLog
 from rota.live.floor import OWN, Floor, Orders
+from rota.live.following import Following
 from rota.live.intake import class_of
 from rota.live.launcher import Order
 from rota.live.measures import Measures
-from rota.live.messages import ENDED, JobRequest, Submitted
+from rota.live.messages import JobRequest, Submitted
 from rota.live.metrics import Counters
 from rota.live.recovery import recover
 from rota.live.shares import Shares
@@ -36,6 +37,7 @@ from rota.policy import PlanFile
 
 __all__ = ["Queue", "boot_now"]
 
+_MOST_TOLD = 20
 _AGAIN_S = 1.0  # after a start that found no room
 _SERVED = ("starting", "running")
 
@@ -73,7 +75,8 @@ class Queue:
         self.here: dict[int, Job] = {}  # those that have not ended
         self.ended = Counter(self.store.counts())  # the others, by state
         self._ended: dict[int, set[asyncio.Event]] = {}  # who waits for which
-        self._dependents: dict[int, set[int]] = {}
+        self._following = Following(self.find)
+        self._to_follow: deque[int] | None = None  # jobs that an end lets go, while that is under way
         self._last_job = max(self.store.last("jobs"), self.store.note("last_job") or 0)
         self._last_request = max(self.store.last("requests"), self.store.note("last_request") or 0)
         self._timer: asyncio.TimerHandle | None = None
@@ -151,7 +154,8 @@ class Queue:
             self.shares.limits.check(demand)
         missing = [id for id in (*request.after, *request.after_any) if self.find(id) is None]
         if missing:
-            raise BadSpec([Problem("after", f"there is no job {id}") for id in missing])
+            more = [Problem("after", f"and {len(missing) - _MOST_TOLD:,} more")] * (len(missing) > _MOST_TOLD)
+            raise BadSpec([*(Problem("after", f"there is no job {id}") for id in missing[:_MOST_TOLD]), *more])
         asked = Request(
             id=self._last_request + 1,
             name=request.name,
@@ -193,14 +197,13 @@ class Queue:
     def _try_to_queue(self, job: Job) -> None:
         """Lets a job join the queue if nothing holds it back."""
         request = self.store.request(job.request)
-        for id in (*request.after, *request.after_any):
-            found = self.find(id)
-            if found is not None and found.state in ("failed", "cancelled") and id in request.after:
-                self._end(job, "cancelled", f"job {id}, which it comes after, {'failed' if found.state == 'failed' else 'was cancelled'}")
-                return
-        if self._waits_for(request):
+        why_never = self._following.verdict(request)
+        if why_never:
+            self._end(job, "cancelled", why_never)
+            return
+        if why_never is None:
             job.state = "blocked"
-            self._depend(job)
+            self._following.block(request, job.id)
             self.turns.changed(job)
             return
         was_held_back = job.reason or request.after or request.after_any
@@ -212,13 +215,6 @@ class Queue:
         units = self.floor.units_of(request.demand) if kind == OWN else None
         self.on_change("arrived", job, boot_now())
         self._do(self.floor.arrive(job.id, kind, now, estimate=self._estimate(request), demand=units))
-
-    def _waits_for(self, request: Request) -> list[int]:
-        return [id for id in (*request.after, *request.after_any) if (found := self.find(id)) is not None and found.state not in ENDED]
-
-    def _depend(self, job: Job) -> None:
-        for id in self._waits_for(self.store.request(job.request)):
-            self._dependents.setdefault(id, set()).add(job.id)
 
     def find(self, id: int) -> Job | None:
         """A job that is here, or was."""
@@ -266,9 +262,10 @@ class Queue:
         Jobs that wait leave the queue from its end, before any that run are told to: none takes the place of one that goes before it.
         """
 
-        def last_first(id: int) -> tuple[bool, int]:
+        def last_first(id: int) -> tuple[bool, float, int]:
             job = self.here.get(id)
-            return job is None or job.state not in ("held", "blocked", "waiting"), -id
+            place = np.inf if job is None or job.sequence is None else job.sequence
+            return job is None or job.state not in ("held", "blocked", "waiting"), -place, -id
 
         ids = list(dict.fromkeys(ids))
         done: dict[int, Job] = {}
@@ -427,9 +424,20 @@ class Queue:
             self._do(self.floor.leave(job.id, self.now()))
         for event in self._ended.pop(job.id, ()):
             event.set()
-        for id in sorted(self._dependents.pop(job.id, ())):
-            if (follower := self.here.get(id)) is not None and follower.state == "blocked":
-                self._try_to_queue(follower)
+        self._let_follow(self._following.ended(job))
+
+    def _let_follow(self, ids: list[int]) -> None:
+        """Those that came after a job that ended. Their own ends come back here and are added: a chain may be long, and end as a whole."""
+        if self._to_follow is not None:
+            self._to_follow += ids
+            return
+        self._to_follow = deque(ids)
+        try:
+            while self._to_follow:
+                if (job := self.here.get(self._to_follow.popleft())) is not None and job.state == "blocked":
+                    self._try_to_queue(job)
+        finally:
+            self._to_follow = None
 
     # ------------------------------------------------------------------------------------------------------------ on the machine
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["explanation", "job_message", "phase_of", "status_of", "why_not"]
 
+_MOST_NAMED = 20
 _FUTURES = 10  # so many, or nothing is said about nine of ten
 
 
@@ -138,6 +139,7 @@ def _type_status(queue: Queue, planner: Planner, i: int, estimate: object) -> Ty
     slots = int(data.schedules[floor.state.counters[0], i]) if isinstance(data, MSRData) else None
     return TypeStatus(
         name=name,
+        demand=dict(zip(queue.system.resources, queue.system.demand[i].tolist(), strict=True)),
         waiting=int(floor.state.system[i] - floor.state.running[i]),
         running=int(floor.state.running[i]),
         slots=slots,
@@ -208,7 +210,8 @@ def why_not(queue: Queue, job: Job, request: Request) -> tuple[str, int | None]:
         return f"It is held ({job.reason}): rota release {job.id} lets it join the queue.", None
     if job.state == "blocked":
         ids = [str(id) for id in (*request.after, *request.after_any) if id in queue.here]
-        return f"It waits for job{'s' if len(ids) > 1 else ''} {', '.join(ids)} to end.", None
+        more = f" and {len(ids) - _MOST_NAMED:,} more" if len(ids) > _MOST_NAMED else ""
+        return f"It waits for job{'s' if len(ids) > 1 else ''} {', '.join(ids[:_MOST_NAMED])}{more} to end.", None
     if job.state in ("starting", "running"):
         return "It runs.", None
     if job.state == "stopping" and job.cancel:

@@ -32,7 +32,9 @@ class LiveSettings(BaseModel):
         default="auto", description="how a job is held to its memory; auto: cgroup v2 where one is at hand, else RLIMIT_AS"
     )
     learn: bool = Field(default=True, description="whether the rota is designed anew when arrivals or sizes drift from the plan")
-    window: Annotated[float, Field(gt=0)] | None = Field(default=None, description="how far back learning looks, in units of time")
+    window: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None, description="how far back learning looks, in units of time"
+    )
     keep_days: Annotated[float, Field(gt=0)] = Field(default=30.0, description="how long ended jobs and their output are kept")
 
     @property
