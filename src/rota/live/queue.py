@@ -79,6 +79,7 @@ class Queue:
         self._to_follow: deque[int] | None = None  # jobs that an end lets go, while that is under way
         self._last_job = max(self.store.last("jobs"), self.store.note("last_job") or 0)
         self._last_request = max(self.store.last("requests"), self.store.note("last_request") or 0)
+        self._together = False  # whether several jobs are changed at once
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -243,7 +244,7 @@ class Queue:
         if job.state == "waiting":
             self.on_change("withdrawn", job, boot_now())
             job.sequence = None
-            self._do(self.floor.leave(id, self.now()))
+            self._leave_floor(id)
         job.state, job.reason = "held", "held by request"
         self.turns.changed(job)
         return job
@@ -259,7 +260,8 @@ class Queue:
     def change(self, action: Literal["cancel", "hold", "release"], ids: Iterable[int], now: bool = False) -> tuple[list[Job], list[str]]:
         """Does the same to several jobs: those that are changed, and why others are not.
 
-        Jobs that wait leave the queue from its end, before any that run are told to: none takes the place of one that goes before it.
+        The policy is asked once, when all have left that are to: none starts in the place of one that goes before it. (A job that came
+        after one of them may be let in meanwhile; so the last of the queue leave first, and those that run are told last.)
         """
 
         def last_first(id: int) -> tuple[bool, float, int]:
@@ -270,12 +272,23 @@ class Queue:
         ids = list(dict.fromkeys(ids))
         done: dict[int, Job] = {}
         refused: dict[int, str] = {}
-        for id in ids if action == "release" else sorted(ids, key=last_first):
-            try:
-                done[id] = self.cancel(id, now) if action == "cancel" else self.hold(id) if action == "hold" else self.release(id)
-            except (NoSuchJob, Refused) as error:
-                refused[id] = str(error)
+        self._together = True
+        try:
+            for id in ids if action == "release" else sorted(ids, key=last_first):
+                try:
+                    done[id] = self.cancel(id, now) if action == "cancel" else self.hold(id) if action == "hold" else self.release(id)
+                except (NoSuchJob, Refused) as error:
+                    refused[id] = str(error)
+        finally:
+            self._together = False
+        self._do(self.floor.look_again(self.now()))
         return [done[id] for id in ids if id in done], [refused[id] for id in ids if id in refused]
+
+    def _leave_floor(self, id: int) -> None:
+        if self._together:
+            self.floor.take(id)
+        else:
+            self._do(self.floor.leave(id, self.now()))
 
     async def wait(self, id: int, timeout_s: float) -> Job:
         """A job when it has ended, or as it is after the timeout."""
@@ -421,7 +434,7 @@ class Queue:
         served = {"run_s": job.served_s} if ran else {"run_s": None}
         self.turns.event("end", job=job.id, outcome=outcome, exit_code=job.exit_code, response_s=job.response_s, **served)
         if job.id in self.floor.jobs:
-            self._do(self.floor.leave(job.id, self.now()))
+            self._leave_floor(job.id)
         for event in self._ended.pop(job.id, ()):
             event.set()
         self._let_follow(self._following.ended(job))

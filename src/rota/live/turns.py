@@ -160,7 +160,7 @@ class Turns:
         if self.verbose:
             for event in told:
                 about = {key: value for key, value in event.items() if key not in ("n", "t", "event") and value is not None}
-                self._tell(f"{event['event']} {', '.join(f'{key} {value}' for key, value in about.items())}")
+                self._tell(f"{event['event']} {_words(about)}")
         try:
             behind = told[0]["n"] > self._log.last + 1
             before = self._log.last // _EVENTS_KEPT
@@ -169,3 +169,10 @@ class Turns:
                 self._store.forget_events(self._log.last - _EVENTS_KEPT)
         except (OSError, NoRoom) as error:
             self._tell(f"events.jsonl is behind: {error}")
+
+
+def _words(value: Any) -> str:
+    """For the eye: `job 3, attempt 1`, `(cores 2, memory_gb 3)`."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} ({_words(x)})" if isinstance(x, dict) else f"{key} {_words(x)}" for key, x in value.items())
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
