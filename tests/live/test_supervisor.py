@@ -108,7 +108,8 @@ def test_clean_process(bench: Bench) -> None:
     assert run.output() == "set() set() [] True 0o22 ''\n"
     pipe = bench.launch(["/bin/sh", "-c", "grep SigIgn /proc/self/status"])
     pipe.wait()
-    assert int(pipe.output().split()[1], 16) == 0
+    of_the_library = 0b11 << 31  # signals 32 and 33 belong to the C library: no program can set them
+    assert int(pipe.output().split()[1], 16) & ~of_the_library == 0
 
 
 def test_output_is_appended(bench: Bench, tmp_path: Path) -> None:

@@ -307,9 +307,9 @@ def test_clock_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step_s: flo
             assert {job.state for job in jobs} == {"done"}
             responses = [job.response_s or 0.0 for job in jobs]
             assert all(0 < response <= lasted + 0.1 for response in responses)
-            assert responses[:4] == sorted(responses[:4])
             assert 0.3 <= (jobs[0].run_s or 0) < 0.3 + 1
-            assert [event["job"] for event in scheduler.events(0, 1000) if event["event"] == "start"] == [running, *queued, late]
+            for what in ("start", "end"):
+                assert [event["job"] for event in scheduler.events(0, 1000) if event["event"] == what] == [running, *queued, late]
             assert scheduler.job(late).submitted == pytest.approx(real() + step_s, abs=10)
         numbers = [json.loads(line)["n"] for line in (tmp_path / "events.jsonl").read_text().splitlines()]
         assert numbers == list(range(1, len(numbers) + 1))
