@@ -105,7 +105,8 @@ def test_from_a_plan_to_a_job(tmp_path, spec):
         plan = json.loads((tmp_path / "plan.json").read_text())
         assert status.planned_load == pytest.approx(plan["load"], rel=1e-6)
         assert status.types[0].predicted_mean_response_s == pytest.approx(plan["predicted"]["small"]["mean"])
-        assert (where / "rota.sock").stat().st_mode & 0o777 == 0o600
+        for name in ("rota.sock", "rota.db", "events.jsonl"):
+            assert (where / name).stat().st_mode & 0o777 == 0o600
         assert where.stat().st_mode & 0o777 == 0o700
         said = daemon.end()
         assert "listening on" in said
