@@ -34,7 +34,6 @@ async def run_daemon(
 ) -> None:
     """Serves until SIGTERM or SIGINT. `Refused` if another daemon serves this directory."""
     path = socket_path(directory)
-    os.umask(0o077)  # what it writes is for its own user; jobs have the usual one
     directory.mkdir(parents=True, exist_ok=True)
     directory.chmod(0o700)  # whoever can write here can run programs as this user
     lock = os.open(directory / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -44,6 +43,7 @@ async def run_daemon(
         os.close(lock)
         raise Refused(f"another scheduler serves {directory}: end it first, or give another directory (--directory)") from None
     _many_files()
+    os.umask(0o077)  # what it writes is for its own user; jobs have the usual one
     tokens = Tokens(directory / "tokens.json")
     try:
         if tcp is not None:
