@@ -167,7 +167,9 @@ class Watched:
         if len(self.system.capacity) > 1:
             self.policy = EVERY[names[number % len(names)]]
         self.swaps += 1
-        self.obey(self.floor.swap(self.system, self.policy, seeded(np.random.SeedSequence([7, self.swaps])), self.now))
+        orders = self.floor.swap(self.system, self.policy, seeded(np.random.SeedSequence([7, self.swaps])), self.now)
+        assert not orders.stop  # no running job is touched by a change of plan
+        self.obey(orders)
 
     def copy(self):
         """The copy goes on alone, the original stays as it was, and then decides the same."""

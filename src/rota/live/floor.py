@@ -160,7 +160,11 @@ class Floor:
             job = self._add(old.id, old.kind, old.estimate, old.demand, old.sequence, old.state)
             if job.place >= 0:
                 self.state.finish[job.place] = finish[old.place]
-        return self.begin(now)
+        may_stop, self._may_stop = self._may_stop, False  # not by this decision; the next one may
+        try:
+            return self.begin(now)
+        finally:
+            self._may_stop = may_stop
 
     # ------------------------------------------------------------------------------------------------------------ jobs come and go
 
