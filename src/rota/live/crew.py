@@ -9,14 +9,14 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from rota.live.attempts import Attempt, adopt, end_strays, look, remove, sweep
 from rota.live.errors import LiveError
 from rota.live.launcher import Launcher, Order
 from rota.live.limits import move
+from rota.live.tasks import Tasks
 
 __all__ = ["END", "KILL", "RESUME", "SUSPEND", "Crew"]
 
@@ -43,7 +43,7 @@ class Crew:
         self._watched: dict[int, tuple[int, int]] = {}  # job: attempt, pidfd
         self._unheard: dict[tuple[int, int], list[signal.Signals]] = {}  # signals for attempts whose supervisor is not known yet
         self._resumed: set[tuple[int, int]] = set()  # attempts that were told to go on
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks(tell)
         self._to_forget: list[tuple[int, int]] = []
         self._open = self._forgetting = self._relaunching = False
 
@@ -59,9 +59,7 @@ class Crew:
     async def close(self) -> None:
         """Lets go of everything; the jobs go on."""
         self._open = False
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.close()
         self._remove(self._to_forget)
         await self._launcher.close()
         for _, pidfd in self._watched.values():
@@ -132,7 +130,7 @@ class Crew:
         self._to_forget.append((job, attempt))
         if not self._forgetting:
             self._forgetting = True
-            self._task(self._forget())
+            self._tasks.start(self._forget())
 
     async def _forget(self) -> None:
         try:
@@ -191,12 +189,12 @@ class Crew:
 
     def clear(self, job: int, attempt: int, seen: Attempt) -> None:
         """Ends what a lost attempt left behind, then tells that it is over."""
-        self._task(self._clear(job, attempt, seen))
+        self._tasks.start(self._clear(job, attempt, seen))
 
     def _died(self) -> None:
         if self._open and not self._relaunching:
             self._relaunching = True
-            self._task(self._relaunch())
+            self._tasks.start(self._relaunch())
 
     async def _relaunch(self) -> None:
         while not self._launcher.alive:
@@ -218,8 +216,3 @@ class Crew:
                 else:
                     self._settle(job, attempt, seen)
         self._relaunching = False
-
-    def _task(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)

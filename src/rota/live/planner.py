@@ -24,6 +24,7 @@ from rota.live.messages import PlanVersion
 from rota.live.queue import Queue, boot_now
 from rota.live.replan import Replanned, learned_system, replan
 from rota.live.store import Job, PlanRow, Store
+from rota.live.tasks import Tasks
 from rota.policy import PlanFile, plan_file_from_json, plan_file_to_json, policy_from_json
 
 __all__ = ["Planner", "choose_plan"]
@@ -74,7 +75,7 @@ class Planner:
         self.learner = Learner(system.names, *self._planned(plan), window_s, **self._weights(plan), t=boot_now())
         self._served = np.full(len(system.names), -1)
         self._overloaded = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks(tell)
         self._timer: asyncio.TimerHandle | None = None
         queue.on_change, queue.on_orders = self._changed, self._orders
 
@@ -84,15 +85,13 @@ class Planner:
             self.learner.restore(kept, boot_now())
         self._later()
         if not self.plan.predicted:
-            self._task(self._predict())
+            self._tasks.start(self._predict())
 
     async def close(self) -> None:
         """Stops learning; what was learnt is kept."""
         if self._timer is not None:
             self._timer.cancel()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.close()
         self._keep()
 
     # ------------------------------------------------------------------------------------------------------------ learning
@@ -143,7 +142,7 @@ class Planner:
             self._tell(estimate.overload or f"the load is no longer surely above 1: {estimate.load:.3g}")
         if self.plan.live.learn and not self.pinned and not self.redesigning and (drift := self.learner.drift(estimate)) is not None:
             self._tell(f"{drift.reason}: designing anew")
-            self._task(self._redesign(estimate, drift.reason))
+            self._tasks.start(self._redesign(estimate, drift.reason))
 
     def _keep(self) -> None:
         try:
@@ -231,11 +230,6 @@ class Planner:
             mean_size_s=dict(zip(names, sizes, strict=True)),
             predicted_mean_response_s={name: row["mean"] * plan.live.unit_s for name, row in predicted.items() if "mean" in row},
         )
-
-    def _task(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def _server(plan: PlanFile) -> tuple[Any, ...]:

@@ -32,6 +32,7 @@ from rota.live.metrics import Counters
 from rota.live.recovery import recover
 from rota.live.shares import Shares
 from rota.live.store import Job, Request, Store
+from rota.live.tasks import Tasks
 from rota.live.turns import Act, Turns
 from rota.policy import PlanFile
 
@@ -81,7 +82,7 @@ class Queue:
         self._last_request = max(self.store.last("requests"), self.store.note("last_request") or 0)
         self._together = False  # whether several jobs are changed at once
         self._timer: asyncio.TimerHandle | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks(tell)
 
     # ------------------------------------------------------------------------------------------------------------ begin and end
 
@@ -120,8 +121,7 @@ class Queue:
         """Writes what is to be written. Jobs go on, and the next daemon finds them."""
         if self._timer is not None:
             self._timer.cancel()
-        for task in self._tasks:
-            task.cancel()
+        await self._tasks.close()
         await self.crew.close()
         self.turns.close()
         self._log.close()
@@ -460,7 +460,7 @@ class Queue:
         rest = [act for act in acts if act.what != "suspended"]
         if stops:
             self.turns.pause()
-            self._task(self._after(stops, rest))
+            self._tasks.start(self._after(stops, rest))
         else:
             self._act_on(rest)
 
@@ -504,8 +504,3 @@ class Queue:
     def _notes(self) -> dict[str, Any]:
         floor = {**self.floor.save(), "boot": self.boot, "plan": self.plan_number}
         return {"floor": floor, "last_job": self._last_job, "last_request": self._last_request}
-
-    def _task(self, work: Any) -> None:
-        task = self.loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)

@@ -182,10 +182,14 @@ def save_policy(policy: MSR | WithoutRota, path: str | Path) -> None:
 
 def read_policy(path: str | Path) -> MSR | WithoutRota:
     """Reads a policy from its file."""
+    return policy_from_json(text_of(path), str(path))
+
+
+def text_of(path: str | Path) -> str:
+    """The text of a file; raises `BadSpec` where there is none to read."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise BadSpec([Problem("file", f"cannot be read: {error.strerror or error}")], str(path)) from None
     except UnicodeDecodeError as error:
         raise BadSpec([Problem("file", f"is not UTF-8 text: {error.reason} at byte {error.start}")], str(path)) from None
-    return policy_from_json(text, str(path))

@@ -18,7 +18,7 @@ from rota.errors import BadSpec, Problem
 from rota.model import System
 from rota.model.live import LiveSettings, live_settings
 from rota.model.spec import system_from, write_toml
-from rota.policy.files import WithoutRota, policy_from_json, policy_to_json
+from rota.policy.files import WithoutRota, policy_from_json, policy_to_json, text_of
 from rota.policy.msr import MSR
 
 __all__ = ["PLAN_VERSION", "PlanFile", "plan_file_from_json", "plan_file_to_json", "read_plan_file"]
@@ -87,13 +87,7 @@ def plan_file_from_json(text: str, source: str | None = None) -> PlanFile:
 
 def read_plan_file(path: str | Path) -> PlanFile:
     """Reads a plan from its file."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadSpec([Problem("file", f"cannot be read: {error.strerror or error}")], str(path)) from None
-    except UnicodeDecodeError as error:
-        raise BadSpec([Problem("file", f"is not UTF-8 text: {error.reason} at byte {error.start}")], str(path)) from None
-    return plan_file_from_json(text, str(path))
+    return plan_file_from_json(text_of(path), str(path))
 
 
 def _is_number(value: object) -> bool:

@@ -1,0 +1,38 @@
+"""Tasks beside the daemon's turns: kept alive while they run, heard of when they fail, ended together."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+__all__ = ["Tasks"]
+
+
+class Tasks:
+    """Coroutines that run on their own. `tell` hears of one that fails: nobody waits for them."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._running: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs it in the loop that runs now."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._running.add(task)  # the loop itself holds tasks only weakly
+        task.add_done_callback(self._done)
+
+    async def close(self) -> None:
+        """Ends all of them."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._tell("an error of the scheduler:\n" + "".join(traceback.format_exception(error)))
