@@ -38,11 +38,13 @@ class PoissonArrivals:
         exponential = all(isinstance(size, Exponential) for size in system.sizes)
         now = 0.0
         while True:
-            times, kinds, sizes = np.empty(self.chunk), np.empty(self.chunk, dtype=np.int64), np.empty(self.chunk)
-            now = _fill(times, kinds, gaps, marks, now, total, keep, alias)
+            # Drawn by numpy and not within the compiled loop: numba does not survive a Ctrl-C while it takes a generator apart.
+            times, kinds = gaps.standard_exponential(self.chunk), np.empty(self.chunk, dtype=np.int64)
+            now = _fill(times, kinds, marks.random(self.chunk), now, total, keep, alias)
             if exponential:
-                _fill_exponential(sizes, kinds, lengths, means)
+                sizes = lengths.standard_exponential(self.chunk) * means[kinds]
             else:
+                sizes = np.empty(self.chunk)
                 for i, size in enumerate(system.sizes):
                     of_type = kinds == i
                     sizes[of_type] = size.sample(lengths, int(of_type.sum()))
@@ -68,30 +70,22 @@ def _alias(shares: Array) -> tuple[Array, Int]:
 def _fill(
     times: Array,
     kinds: Int,
-    gaps: np.random.Generator,
-    marks: np.random.Generator,
+    marks: Array,
     now: float,
     rate: float,
     keep: Array,
     alias: Int,
 ) -> float:
-    """Arrival times and types of a chunk; returns the last time."""
+    """Arrival times (from gaps of mean 1, in place) and types (from uniform marks) of a chunk; returns the last time."""
     K = keep.shape[0]
     for k in range(times.shape[0]):
-        now += gaps.standard_exponential() / rate
+        now += times[k] / rate
         times[k] = now
-        place = marks.random() * K
+        place = marks[k] * K
         j = int(place)
         kept = int(place - j < keep[j])  # a product where a branch would surprise the processor every other time
         kinds[k] = kept * j + (1 - kept) * alias[j]
     return now
-
-
-@nb.njit(cache=True)
-def _fill_exponential(sizes: Array, kinds: Int, lengths: np.random.Generator, means: Array) -> None:
-    """Exponential sizes with the means of their types."""
-    for k in range(sizes.shape[0]):
-        sizes[k] = lengths.standard_exponential() * means[kinds[k]]
 
 
 @dataclass(frozen=True, eq=False)
