@@ -530,7 +530,6 @@ def engine_log(
     edges = [0, *sorted(set(cuts)), len(given.jobs)]
     for begin, end in itertools.pairwise(edges):
         run.feed(Chunk(*(column[begin:end] for column in given.columns())), drain=end == len(given.jobs))
-        run.take_batches()
     assert run.present == 0
     return [(time, int(kind), int(i), int(job)) for time, kind, i, job in np.concatenate(run.log).tolist()]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 import rota
-from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
+from rota.cli.output import ProgressLine, finite, print_json, print_table, remark, verdict_cells
 from rota.cli.simulate import named_or_read, progress_text, remark_on_preemption, workload_of
 
 if TYPE_CHECKING:
@@ -73,9 +73,8 @@ def compare(
                 (
                     row["policy"],
                     *(
-                        ("unstable", "", "", "", "", "", "")
-                        if not row["stable"]
-                        else (
+                        verdict_cells(row, 7)
+                        or (
                             f"{row['mean_response_time']:.5g}",
                             f"{row['interval']:.2g}",
                             *(
@@ -91,7 +90,7 @@ def compare(
                 for row in table.to_dicts()
             ],
         )
-    for label, message in found.errors.items():
+    for label, message in [*found.errors.items(), *found.remarks]:
         remark(f"{label}: {message}")
     if not found.results:
         raise rota.Infeasible("none of these policies can run on this system")

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rota.display import jobs_together
+from rota.display import jobs_together, verdict_cells
 
-__all__ = ["ProgressLine", "finite", "jobs_together", "print_json", "print_table", "remark"]
+__all__ = ["ProgressLine", "finite", "jobs_together", "print_json", "print_table", "remark", "verdict_cells"]
 
 
 def print_json(fields: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from cyclopts import Parameter
 
 import rota
 from rota.cli.capacity import as_fields as load_fields
-from rota.cli.output import ProgressLine, finite, jobs_together, print_json, print_table, remark
+from rota.cli.output import ProgressLine, finite, jobs_together, print_json, print_table, remark, verdict_cells
 
 if TYPE_CHECKING:
     from rota.policy import PlanFile
@@ -28,7 +28,7 @@ def plan(
     /,
     *,
     output: Annotated[str | None, Parameter(alias="-o")] = None,
-    jobs: int = 1_000_000,
+    jobs: int | None = None,
     seed: int = 0,
     tuning: float = 4.0,
     html: Annotated[bool, Parameter(negative="--no-html")] = True,
@@ -46,7 +46,8 @@ def plan(
     output
         Where to write: a folder (plan.json and plan.html in it), or a name to which .json and .html are added. This folder if not given.
     jobs
-        How many jobs are simulated under each policy; a fifth of them at each other load.
+        How many jobs are simulated under each policy: a million, or more if a type is rare, if not given; a fifth of them at each other
+        load.
     seed
         The same seed gives the same jobs.
     tuning
@@ -183,8 +184,8 @@ def print_plan(found: rota.Plan) -> None:
     for row in found.table().to_dicts():
         grows = found.limits[row["policy"]].scaling_text(found.load.load)
         label = f"{row['policy']} *" if row["recommended"] else row["policy"]
-        cells = ("unstable", "", "", "", "", "")
-        if row["stable"]:
+        cells = verdict_cells(row, 6)
+        if not cells:
             apart = ("–", "") if row["difference"] is None else (f"{row['difference']:+.3g}", f"{row['difference_interval']:.2g}")
             cells = (f"{row['mean_response_time']:.4g}", f"{row['interval']:.2g}", *apart, f"{row['p95']:.4g}", f"{row['p99']:.4g}")
         rows.append((label, *cells, grows))

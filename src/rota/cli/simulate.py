@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from cyclopts import Parameter
 
 import rota
@@ -60,7 +61,7 @@ def simulate(
     until
         Stop as soon as the 95 % interval of the mean response time is this narrow, relative to the mean; --jobs is then the most.
     warmup
-        The part of the run to leave out; found by MSER if not given.
+        The part of the run to leave out; if not given, a fifth, and nothing of a --workload.
     log
         Write the events of the first jobs to this parquet file.
     log_jobs
@@ -77,7 +78,7 @@ def simulate(
     if replications is not None:
         if until is not None or log is not None or workload is not None:
             raise rota.BadSpec([rota.Problem("--replications", "does not go with --until, --log or --workload")])
-        _replicate(system, policy, replications, jobs or 1_000_000, seed, warmup, workers, json)
+        _replicate(system, policy, replications, jobs, seed, warmup, workers, json)
         return
     chosen = named_or_read(policy)
     remark_on_preemption(system, [chosen])
@@ -108,7 +109,7 @@ def simulate(
 
 
 def _replicate(
-    system: rota.System, policy: str, replications: int, jobs: int, seed: int, warmup: float | None, workers: int, json: bool
+    system: rota.System, policy: str, replications: int, jobs: int | None, seed: int, warmup: float | None, workers: int, json: bool
 ) -> None:
     """Independent runs."""
     began = time.perf_counter()
@@ -130,12 +131,19 @@ def _replicate(
     if not found.stable:
         raise rota.Unstable(unstable_text(next(result for result in found.results if not result.stable)))
     if json:
-        fields = ("stable", "mean_response_time", "interval", "mean_queue_length", "mean_queue_length_interval")
+        fields = (
+            *("stable", "counted", "unknown", "mean_response_time", "interval"),
+            *("response_time", "response_time_interval", "mean_queue_length", "mean_queue_length_interval"),
+        )
         runs = [as_fields(result) for result in found.results]
         print_json(finite({name: getattr(found, name) for name in fields} | {"results": runs}))
         return
-    print(f"{found.results[0].name}: {replications} runs of {jobs:,} jobs, seed {seed}")
-    print(f"Mean response time {found.mean_response_time:.5g} ± {found.interval:.2g} (95 %)")
+    print(f"{found.results[0].name}: {replications} runs of {found.results[0].jobs:,} jobs, seed {seed}")
+    if not np.isnan(found.mean_response_time):
+        print(f"Mean response time {found.mean_response_time:.5g} ± {found.interval:.2g} (95 %)")
+    for name, count in zip(system.names, found.counted.tolist(), strict=True):
+        if name in found.unknown:
+            print(f"Only {count:,} jobs of '{name}' counted: too few for a mean.")
     rows = zip(system.names, found.mean_queue_length, found.mean_queue_length_interval, strict=True)
     print_table("Jobs in the system", ["", "E[Q]", "±"], [(name, f"{mean:.5g}", f"{width:.2g}") for name, mean, width in rows])
 
@@ -206,16 +214,18 @@ def progress_text(at: SimulationProgress) -> str:
 
 def unstable_text(result: rota.Result) -> str:
     """What to say of a queue that keeps growing."""
+    whole = len(result.growing) == len(result.system.names)
+    whose = "" if whole else f" of {', '.join(map(repr, result.growing))}"
     return (
-        f"under {result.name} the queue was still growing at the end, by {result.growth:.4g} jobs per unit of time: "
+        f"under {result.name} the queue{whose} was still growing at the end, by {result.growth:.4g} jobs per unit of time: "
         f"it is unstable, or {result.jobs:,} jobs are too few to tell"
     )
 
 
 def as_fields(result: rota.Result) -> dict[str, Any]:
     """The fields of a `Result` under their Python names; what is undefined becomes null."""
-    hidden = ("system", "policy", "batches", "log")
-    fields = {name: value for name, value in vars(result).items() if name not in hidden}
+    hidden = ("system", "policy", "totals", "batches", "fingerprint", "log")
+    fields = {name: value for name, value in vars(result).items() if name not in hidden} | {"remarks": result.remarks}
     return finite({"policy": result.name, "names": result.system.names, "resources": result.system.resources, **fields})
 
 
@@ -225,13 +235,18 @@ def print_result(result: rota.Result) -> None:
     print(f"{result.name}: {result.jobs:,} jobs, {result.simulated_time:.6g} units of time, seed {result.seed}")
     if not result.stable:
         return
-    print(f"Mean response time {result.mean_response_time:.5g} ± {result.interval:.2g} (95 %), warm-up {result.warmup:.0%} left out")
+    left_out = f", warm-up {result.warmup:.0%} left out" if result.warmup else ", all jobs"
+    if not np.isnan(result.mean_response_time):
+        print(f"Mean response time {result.mean_response_time:.5g} ± {result.interval:.2g} (95 %){left_out}")
+    for sentence in result.remarks:
+        print(sentence)
     print_table(
         "Job types",
-        ["", "E[Q]", "±", "E[T]", "±", "waiting", "slowdown", "T 50%", "T 95%", "T 99%"],
+        ["", "jobs", "E[Q]", "±", "E[T]", "±", "waiting", "slowdown", "T 50%", "T 95%", "T 99%"],
         [
             (
                 name,
+                f"{result.counted[i]:,}",
                 f"{result.mean_queue_length[i]:.5g}",
                 f"{result.mean_queue_length_interval[i]:.2g}",
                 f"{result.response_time[i]:.5g}",

@@ -8,18 +8,20 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 
 import numpy as np
-from scipy.stats import t as student
 
-from rota.arrays import Array
+from rota.arrays import Array, Int
 from rota.display import html_table, html_title, number
 from rota.errors import BadSpec, Problem
 from rota.model import System
 from rota.policy import Policy
+from rota.simulation.measuring import FEWEST, too_little
 from rota.simulation.result import Result
-from rota.simulation.simulate import simulate
-from rota.simulation.statistics import CONFIDENCE
+from rota.simulation.simulate import enough_jobs, simulate
+from rota.simulation.statistics import spread_interval
 
 __all__ = ["Replications", "replicate"]
+
+JOBS = 100_000
 
 
 @dataclass(frozen=True)
@@ -34,28 +36,58 @@ class Replications:
         return all(result.stable for result in self.results)
 
     @property
+    def counted(self) -> Int:
+        """Jobs that counted in all runs together (K,)."""
+        return np.asarray(self._totals()[:, 0].sum(axis=0), dtype=np.int64)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Types of which all runs together have too few jobs for a mean."""
+        system = self.results[0].system
+        few = (self.counted < FEWEST) & ((self.counted > 0) | (system.arrival_rate > 0))
+        return tuple(name for name, is_few in zip(system.names, few.tolist(), strict=True) if is_few)
+
+    @property
     def mean_response_time(self) -> float:
-        """The mean over the runs; not a number if one is unstable."""
-        return float(self._values("mean_response_time").mean())
+        """The mean over the jobs of all runs; not a number if one is unstable, or if too few jobs of a type counted."""
+        totals = self._totals()
+        return float(self._hidden() * totals[:, 1].sum() / totals[:, 0].sum())
 
     @property
     def interval(self) -> float:
         """The half-width for the mean response time."""
-        return float(_half_width(self._values("mean_response_time")))
+        totals = self._totals().sum(axis=2)
+        return float(self._hidden() * spread_interval(totals[:, 1], totals[:, 0]))
+
+    @property
+    def response_time(self) -> Array:
+        """Means over the jobs of each type (K,)."""
+        totals = self._totals().sum(axis=0)
+        return np.asarray(self._type_hidden() * np.divide(totals[1], totals[0], out=np.full_like(totals[0], np.nan), where=totals[0] > 0))
+
+    @property
+    def response_time_interval(self) -> Array:
+        """Half-widths (K,)."""
+        totals = self._totals()
+        return self._type_hidden() * spread_interval(totals[:, 1], totals[:, 0])
 
     @property
     def mean_queue_length(self) -> Array:
-        """Means over the runs (K,)."""
-        return np.asarray(self._values("mean_queue_length").mean(axis=0))
+        """Means over the time of all runs (K,)."""
+        totals = self._totals().sum(axis=0)
+        return np.asarray(self._type_hidden() * totals[2] / totals[3])
 
     @property
     def mean_queue_length_interval(self) -> Array:
         """Half-widths (K,)."""
-        return _half_width(self._values("mean_queue_length"))
+        totals = self._totals()
+        return self._type_hidden() * spread_interval(totals[:, 2], totals[:, 3])
 
     def __repr__(self) -> str:
         about = f"{len(self.results)} runs of {self.results[0].name}, {self.results[0].jobs:,} jobs each"
         answer = f"mean response time {self.mean_response_time:.5g} ± {self.interval:.2g}" if self.stable else "the queue kept growing"
+        if self.stable and np.isnan(self.mean_response_time):
+            answer = f"too few jobs of {', '.join(map(repr, self.unknown))} for a mean"
         return f"<Replications, {about}: {answer}>"
 
     def _repr_html_(self) -> str:
@@ -63,8 +95,18 @@ class Replications:
         rows = [(name, number(mean), number(width, 2)) for name, mean, width in columns]
         return html_title(repr(self)[1:-1]) + (html_table(["", "E[Q]", "±"], rows) if self.stable else "")
 
-    def _values(self, name: str) -> Array:
-        return np.array([getattr(result, name) for result in self.results])
+    def _totals(self) -> Array:
+        """(runs, 4, K), see `Result.totals`."""
+        return np.array([result.totals for result in self.results])
+
+    def _hidden(self) -> float:
+        few, totals = np.isin(self.results[0].system.names, self.unknown), self._totals().sum(axis=0)
+        present = np.maximum(totals[2], totals[3] * self.results[0].system.offered_work * few)
+        return np.nan if too_little(few, totals[0], present) or not self.stable else 1.0
+
+    def _type_hidden(self) -> Array:
+        few = np.isin(self.results[0].system.names, self.unknown)
+        return np.where(few | (not self.stable), np.nan, 1.0)
 
 
 def replicate(
@@ -72,17 +114,21 @@ def replicate(
     policy: Policy | str,
     *,
     replications: int = 10,
-    jobs: int = 100_000,
+    jobs: int | None = None,
     seed: int = 0,
     warmup: float | None = None,
     workers: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> Replications:
-    """Runs `replications` simulations with seeds of their own, in `workers` processes. Their number does not change the result by a bit."""
+    """Runs `replications` simulations with seeds of their own, in `workers` processes. Their number does not change the result by a bit.
+
+    Each has `jobs` jobs: 100,000, or more if a type is rare (see `enough_jobs`).
+    """
     if replications < 2:
         raise BadSpec([Problem("replications", "must be at least 2", replications)])
     if workers < 1:
         raise BadSpec([Problem("workers", "must be at least 1", workers)])
+    jobs = enough_jobs(system, JOBS) if jobs is None else jobs
     seeds = [int(child) for child in np.random.SeedSequence(seed).generate_state(replications)]
     work = [(system, policy, jobs, each, warmup) for each in seeds]
     results: list[Result] = []
@@ -103,9 +149,3 @@ def replicate(
 def _one(task: tuple[System, Policy | str, int, int, float | None]) -> Result:
     system, policy, jobs, seed, warmup = task
     return simulate(system, policy, jobs=jobs, seed=seed, warmup=warmup)
-
-
-def _half_width(values: Array) -> Array:
-    n = len(values)
-    factor = student.ppf(0.5 + CONFIDENCE / 2, n - 1) / np.sqrt(n)
-    return np.asarray(factor * values.std(axis=0, ddof=1))

@@ -18,7 +18,7 @@ from rota.errors import BadSpec, Problem
 from rota.model import Exponential, System
 from rota.model.workload import CHUNK, Chunk
 
-__all__ = ["Jobs", "PoissonArrivals"]
+__all__ = ["Jobs", "PoissonArrivals", "initial_jobs"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,22 @@ class PoissonArrivals:
                     of_type = kinds == i
                     sizes[of_type] = size.sample(lengths, int(of_type.sum()))
             yield Chunk(times, kinds, sizes, sizes)
+
+
+def initial_jobs(system: System, seed: np.random.SeedSequence) -> tuple[Int, Array]:
+    """Types and remaining sizes of jobs to begin with: as many of each type as run on average, λ_i E[S_i], under every stable policy.
+
+    What is left of a job that is seen at a random moment is a uniform part of a size that is chosen by its length.
+    """
+    rng = np.random.default_rng(seed)
+    counts = np.rint(system.offered_work).astype(np.int64)
+    left = []
+    for size, count in zip(system.sizes, counts.tolist(), strict=True):
+        seen = size.sample(rng, 64 * count)
+        chosen = rng.choice(seen, count, p=seen / seen.sum()) if count else seen
+        left.append(chosen * (1 - rng.random(count)))
+    order = rng.permutation(int(counts.sum()))
+    return np.repeat(np.arange(len(counts)), counts)[order], np.concatenate(left)[order]
 
 
 def _alias(shares: Array) -> tuple[Array, Int]:

@@ -11,14 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rota import __version__
 from rota.analysis import Analysis
 from rota.capacity import Load, system_load
-from rota.display import html_lines, html_table, number
+from rota.display import html_lines, html_table, number, verdict_cells
 from rota.errors import BadSpec, Infeasible, Problem, Unstable
 from rota.model import System
 from rota.policy import MSR, Policy
-from rota.simulation import Comparison, Difference, Result, compare, compare_pair
+from rota.simulation import Comparison, Difference, Result, compare, compare_pair, enough_jobs
 from rota.study.plan_growth import Limit, against_load, limit_of
 from rota.study.plan_policies import analysis_of, capacity_needed, design_rotas, policies_of, small
 from rota.study.plan_words import choose, in_words, overload_text
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "PlanProgress", "plan"]
 
-JOBS = 1_000_000
 _ELSEWHERE = 1 / 6  # of the time for tuning, at each of the other loads
 
 
@@ -89,13 +90,16 @@ class Plan:
 
         rows = []
         for name, result in self.results.items():
-            difference = self.difference(name) if result.stable and name != self.recommended_name else None
+            known = result.stable and not np.isnan(result.mean_response_time)
+            difference = self.difference(name) if known and name != self.recommended_name else None
             limit = self.limits[name]
             rows.append(
                 {
                     "policy": name,
                     "recommended": name == self.recommended_name,
                     "stable": result.stable,
+                    "growing": list(result.growing),
+                    "unknown": list(result.unknown),
                     "mean_response_time": result.mean_response_time,
                     "interval": result.interval,
                     "difference": difference.mean if difference else None,
@@ -126,20 +130,20 @@ class Plan:
             cells = [number(row[name], places) for name, places in digits.items()]
             label = f"{row['policy']} *" if row["recommended"] else row["policy"]
             growth = self.limits[row["policy"]].scaling_text(self.load.load)
-            rows.append((label, *(cells if row["stable"] else ["unstable", *[""] * 5]), growth))
+            rows.append((label, *(verdict_cells(row, 6) or cells), growth))
         return html_lines(self.explain()) + html_table(["policy", "mean", "±", "against *", "±", "95%", "99%", "arrivals ×"], rows)
 
 
 def plan(
-    system: System, *, jobs: int = JOBS, seed: int = 0, tuning_s: float = 4.0, progress: Callable[[PlanProgress], None] | None = None
+    system: System, *, jobs: int | None = None, seed: int = 0, tuning_s: float = 4.0, progress: Callable[[PlanProgress], None] | None = None
 ) -> Plan:
     """Plans a system; raises `Unstable`, with what to do, if its load is not below 1.
 
-    `jobs` are simulated under each policy at the system's own load, a fifth of them at each other load. The same seed gives the same
-    jobs to every policy. Takes half a minute or so. A rota is tuned for at most `tuning_s` seconds, by the clock, so two plans may
-    differ a little.
+    `jobs` are simulated under each policy at the system's own load (a million, or more if a type is rare), a fifth of them at each other
+    load. The same seed gives the same jobs to every policy. Takes half a minute or so. A rota is tuned for at most `tuning_s` seconds, by
+    the clock, so two plans may differ a little.
     """
-    if jobs < 5000:
+    if jobs is not None and jobs < 5000:
         raise BadSpec([Problem("jobs", "must be at least 5000: fewer say nothing about waiting", jobs)])
     began = time.perf_counter()
 
@@ -153,6 +157,7 @@ def plan(
         raise Infeasible("no jobs arrive: there is nothing to plan")
     if best.load >= 1:
         raise Unstable(overload_text(best, capacity_needed(best)))
+    jobs = enough_jobs(system) if jobs is None else jobs
     grid_jobs = max(jobs // 5, 1000)
     tell("designing the rota")
     rotas = design_rotas(system, jobs=grid_jobs, seed=seed + 1, time_limit_s=tuning_s)
