@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
-from numba.core.types import BaseNamedTuple
+from numba.core.types import NamedTuple, NamedUniTuple
 
-__all__ = ["digest_of", "keep_on_disk"]
+__all__ = ["digest_of", "keep_on_disk", "named_globals"]
 
 # What numba puts in the place of a function by `overload` is not named in the code that calls it; `rota.kernel` has all of those.
 _TOOLS = b"".join(file.read_bytes() for file in Path(__file__).parent.glob("kernel.py"))
@@ -74,7 +74,7 @@ class _Cache(FunctionCache):
 
 def _written(sig: Any) -> str:
     """The types of arguments, with the fields of named tuples."""
-    if isinstance(sig, BaseNamedTuple):
+    if isinstance(sig, NamedTuple | NamedUniTuple):
         return f"{sig.instance_class.__qualname__}{sig.fields}{[_written(one) for one in sig]}"
     return str([_written(one) for one in sig]) if isinstance(sig, tuple) else str(sig)
 
@@ -103,7 +103,7 @@ def _reached(function: object) -> Iterator[str]:
             seen.add(id(thing))
             yield f"{thing.__qualname__} {thing.__defaults__} {_code(thing.__code__)}"
             todo += [cell.cell_contents for cell in thing.__closure__ or ()]
-            todo += [thing.__globals__[name] for name in _names(thing.__code__) if name in thing.__globals__]
+            todo += named_globals(thing).values()
         elif isinstance(thing, type):
             yield f"{thing.__qualname__} {getattr(thing, '_fields', '')}"
         elif isinstance(thing, np.ndarray):
@@ -122,10 +122,13 @@ def _code(code: CodeType) -> str:
     return f"{code.co_code.hex()} {code.co_exceptiontable.hex()} {names} {constants}"
 
 
-def _names(code: CodeType) -> list[str]:
-    """The names that code mentions, and that functions within it do."""
-    inner = [name for one in code.co_consts if isinstance(one, CodeType) for name in _names(one)]
-    return [*code.co_names, *inner]
+def named_globals(function: FunctionType) -> dict[str, Any]:
+    """The globals that a function names, or that a function within it does."""
+
+    def names(code: CodeType) -> list[str]:
+        return [*code.co_names, *(name for one in code.co_consts if isinstance(one, CodeType) for name in names(one))]
+
+    return {name: function.__globals__[name] for name in names(function.__code__) if name in function.__globals__}
 
 
 def _short(total: Any) -> str:
