@@ -80,12 +80,12 @@ def engine(
         arrival = arrivals[k] if k < n else np.inf
         ending = body.ends[0] if numbers[0] > 0 else np.inf
         timer = body.times[0]
+        if min(ending, timer, arrival) == np.inf:
+            return WANTS_JOBS  # jobs are left, but nothing will ever happen
         numbers[5] += 1
         if ending <= timer and ending <= arrival:
             finish(state, body, tally, ending, logging)
         elif timer <= arrival:
-            if timer == np.inf:
-                return WANTS_JOBS  # jobs are left, but nothing will ever happen
             state.clock[0] = timer
             state.event[0], state.event[1] = TIMER, 0
         else:
