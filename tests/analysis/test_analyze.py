@@ -12,7 +12,7 @@ import rota
 from rota.analysis import analyze, analyze_process
 from rota.policy import MSR
 from rota.process import build_process
-from rotas import PREEMPTIONS, paper_case, paper_rota, systems_and_rotas
+from rotas import PREEMPTIONS, paper_case, paper_rota, systems_and_rotas, twice_round
 from systems import paper_example
 from truncated import mean_and_variance, queue_law
 
@@ -127,6 +127,18 @@ def test_analysis_against_truncated_chains(case):
         busy = queue_law(answer.process, i, system.arrival_rate[i], system.service_rate[i])
         held = np.minimum(np.arange(len(busy))[:, None], answer.process.schedules[:, i])
         assert answer.idle_slots[i] == pytest.approx(1 - (busy * held).sum() / answer.process.mean_schedule[i], rel=1e-9)
+
+
+@pytest.mark.parametrize("preemption", PREEMPTIONS)
+def test_a_loop_that_visits_a_schedule_twice(preemption):
+    """A → B → A → C: means and variances are those of the truncated chains, and not those of the loop A → B → C."""
+    system, policy = twice_round(preemption, 0.3)
+    answer = analyze(system, policy)
+    for i in range(3):
+        law = queue_law(answer.process, i, system.arrival_rate[i], 1.0).sum(axis=1)
+        assert (answer.exact[i], answer.variance[i]) == pytest.approx(mean_and_variance(law), rel=1e-8)
+    once = policy.replace(candidates=policy.candidates[[0, 1, 3]], weights=[0.5, 0.45, 0.05])
+    assert np.abs(analyze(system, once).exact / answer.exact - 1).max() > 0.02
 
 
 @given(systems_and_rotas(), st.floats(0.01, 100))
