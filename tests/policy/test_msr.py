@@ -130,7 +130,7 @@ def test_a_schedule_may_come_up_twice():
 @pytest.mark.parametrize("candidates", [[[1], [1]], [[1], [2], [2]], [[1], [2], [1]]])
 def test_a_schedule_does_not_follow_itself(candidates):
     """In a loop, which goes on from the last candidate to the first, the same schedule twice in a row is refused with the way out."""
-    with pytest.raises(rota.BadSpec, match="twice in a row.*add their weights"):
+    with pytest.raises(rota.BadSpec, match=r"twice in a row.*add their weights"):
         MSR(candidates, np.full(len(candidates), 1 / len(candidates)), switching_rate=1.0)
 
 
