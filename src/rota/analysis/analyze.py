@@ -19,7 +19,7 @@ from rota.display import html_lines, html_table, html_title, number
 from rota.errors import BadSpec, Infeasible, Problem, Unstable
 from rota.model import Exponential, PhaseTypeFamily, System
 from rota.policy import MSR
-from rota.process import ModulatingProcess, build_process
+from rota.process import ModulatingProcess, build_process, check_process
 
 __all__ = ["Analysis", "analyze", "analyze_process"]
 
@@ -149,8 +149,9 @@ class Analysis:
 
     # ------------------------------------------------------------------------------------------------ exact
 
-    def queue_length(self, i: int) -> QueueLength:
-        """The law of Q_i: mean, variance, decay rate, accuracy, probabilities."""
+    def queue_length(self, i: int | str) -> QueueLength:
+        """The law of Q_i for a type by its number or name: mean, variance, decay rate, accuracy, probabilities."""
+        i = self.system.type_index(i)
         if i not in self._solved:
             self._solved[i] = self._solve(i)
         return self._solved[i]
@@ -197,8 +198,8 @@ class Analysis:
         self.require_stable()
         return np.array([solve_qbd(q, single_server=True).mean if q.arrival_rate > 0 else 0.0 for q in self._exponential_queues])
 
-    def queue_length_distribution(self, i: int, n: int = 1000) -> Array:
-        """P(Q_i = 0), …, P(Q_i = n−1)."""
+    def queue_length_distribution(self, i: int | str, n: int = 1000) -> Array:
+        """P(Q_i = 0), …, P(Q_i = n−1) for a type by its number or name."""
         return self.queue_length(i).probabilities(n)
 
     @property
@@ -254,30 +255,51 @@ def analyze(system: System, policy: MSR, *, sizes: Sizes = "as given") -> Analys
     Sizes must be exponential, or phase-type unless jobs cannot be preempted; `sizes="exponential"` takes every size as exponential with
     its mean.
     """
+    require_analyzable(policy)
+    process = build_process(system, policy)
+    _check_sizes(system, process, sizes)
+    return Analysis(system=system, policy=policy, process=process, sizes=sizes)
+
+
+def require_analyzable(policy: object) -> None:
+    """Raises unless the policy is an MSR policy that does not look at the queues."""
+    if not isinstance(policy, MSR):
+        raise Infeasible(
+            f"analysis is for MSR policies (rota.MSR, rota.design_policy), whose clock does not look at the queues; {policy!r} is none: "
+            "use rota.simulate or rota.compare, which take every policy"
+        )
     if policy.backfill:
         raise Infeasible("backfilling depends on the queues, so it has no exact analysis: analyze the policy without it, or simulate")
     if policy.empty_slots == "skip" and policy.preemption == "none":
         raise Infeasible('skipping empty slots depends on the queues: analyze with empty_slots="virtual", or simulate')
-    return analyze_process(system, build_process(system, policy), policy=policy, sizes=sizes)
 
 
 def analyze_process(system: System, process: ModulatingProcess, *, policy: MSR | None = None, sizes: Sizes = "as given") -> Analysis:
-    """Analyses any modulating process on a system."""
+    """Analyses any modulating process on a system, after a look whether it is one for it (`rota.process.check_process`)."""
+    if not isinstance(process, ModulatingProcess):
+        rule = "must be a ModulatingProcess: rota.build_process makes one of a policy, and rota.analyze takes the policy itself"
+        raise BadSpec([Problem("process", rule, process)])
+    check_process(system, process)
+    _check_sizes(system, process, sizes)
+    return Analysis(system=system, policy=policy, process=process, sizes=sizes)
+
+
+def _check_sizes(system: System, process: ModulatingProcess, sizes: Sizes) -> None:
     if sizes not in ("as given", "exponential"):
         raise BadSpec([Problem("sizes", 'must be "as given" or "exponential"', sizes)])
-    if sizes == "as given":
-        for i, (name, size) in enumerate(zip(system.names, system.sizes, strict=True)):
-            if isinstance(size, Exponential):
-                continue
-            way_out = 'simulate, or take it as exponential with sizes="exponential" (on the command line: --exponential)'
-            if not isinstance(size, PhaseTypeFamily):
-                kind = getattr(size, "distribution", type(size).__name__)
-                raise Infeasible(
-                    f"type {name!r} has {kind} sizes: analysis needs exponential or phase-type ones. Fit one (rota.Fitted), {way_out}"
-                )
-            if (process.trigger == i).any():
-                raise Infeasible(
-                    f"type {name!r} has phase-type sizes and its completions move the process: "
-                    f"the state would have to follow every job. {way_out}"
-                )
-    return Analysis(system=system, policy=policy, process=process, sizes=sizes)
+    if sizes == "exponential":
+        return
+    for i, (name, size) in enumerate(zip(system.names, system.sizes, strict=True)):
+        if isinstance(size, Exponential):
+            continue
+        way_out = 'simulate, or take it as exponential with sizes="exponential" (on the command line: --exponential)'
+        if not isinstance(size, PhaseTypeFamily):
+            kind = getattr(size, "distribution", type(size).__name__)
+            raise Infeasible(
+                f"type {name!r} has {kind} sizes: analysis needs exponential or phase-type ones. Fit one (rota.Fitted), {way_out}"
+            )
+        if (process.trigger == i).any():
+            raise Infeasible(
+                f"type {name!r} has phase-type sizes and its completions move the process: "
+                f"the state would have to follow every job. {way_out}"
+            )

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from rota.analysis import Analysis, analyze_process
+from rota.analysis import Analysis
 from rota.arrays import Array
 from rota.errors import Infeasible, Unstable
 from rota.model import System
@@ -79,7 +79,7 @@ class _Rates:
         self.process: ModulatingProcess = build_process(system, policy.replace(switching_rate=1.0))
 
     def __call__(self, rate: float) -> Analysis:
-        return analyze_process(self.system, self.process.with_timers(rate), sizes="exponential")
+        return Analysis(self.system, None, self.process.with_timers(rate), sizes="exponential")
 
     def chosen(self, rate: float) -> MSR:
         return self.policy.replace(switching_rate=rate)
