@@ -113,6 +113,34 @@ def test_difference_to_the_single_server(case):
 
 @settings(max_examples=30)
 @given(systems_and_rotas())
+def test_unused_relative_completions(case):
+    """Remark marc: E_U[Δ(ν)] is that of the truncated chain of the MSR-1 companion, and the remark's formula gives its mean queue length."""
+    system, _ = case
+    answer = analyze(*case)
+    for i in np.flatnonzero(system.arrival_rate):
+        queue = answer.queues[i]
+        law = queue_law(answer.process, i, system.arrival_rate[i], system.service_rate[i], single_server=True)
+        rings = law[0] * queue.ring_rate  # service is unused when nobody is there
+        after = [queue.after_ring[s] for s in range(len(answer.process))]
+        unused = rings @ after / rings.sum()
+        scale = max(np.abs(queue.relative_completions).max(), 1e-12)
+        assert answer.unused_relative_completions[i] == pytest.approx(unused, rel=1e-8, abs=1e-9 * scale)
+        by_remark = (queue.load + queue.ring_average()) / (1 - queue.load) - unused
+        assert by_remark == pytest.approx(mean_and_variance(law.sum(axis=1))[0], rel=1e-7, abs=1e-9 * scale)
+        assert queue.relative_completions.min() - 1e-9 * scale <= unused <= queue.relative_completions.max() + 1e-9 * scale
+
+
+def test_unused_relative_completions_without_arrivals():
+    """Where nobody arrives every ring is unused service, so E_U[Δ(ν)] is E[Δ(ν)]."""
+    system, policy = paper_case(0.5, "none", 0.1)
+    answer = analyze(system.replace(arrival_rate=[0.0, 1.0, 0.5]), policy)
+    assert answer.unused_relative_completions[0] == answer.queues[0].ring_average()
+    with pytest.raises(rota.Unstable):
+        _ = analyze(paper_example(1.2), policy).unused_relative_completions
+
+
+@settings(max_examples=30)
+@given(systems_and_rotas())
 def test_analysis_against_truncated_chains(case):
     """Means, variances and distributions of all types are those of the truncated chains of their process."""
     system, _ = case

@@ -193,10 +193,25 @@ class Analysis:
         return max(self.queue_length(i).accuracy for i in range(len(self.system.names)))
 
     @cached_property
+    def _companions(self) -> tuple[QueueLength | None, ...]:
+        """The law of each MSR-1 companion; None for a type that never arrives."""
+        self.require_stable()
+        return tuple(solve_qbd(q, single_server=True) if q.arrival_rate > 0 else None for q in self._exponential_queues)
+
+    @property
     def single_server(self) -> Array:
         """E[Q_i] of the MSR-1 companion, which serves one job at a time (Theorem msr-difference: within β_i below `exact`)."""
-        self.require_stable()
-        return np.array([solve_qbd(q, single_server=True).mean if q.arrival_rate > 0 else 0.0 for q in self._exponential_queues])
+        return np.array([0.0 if law is None else law.mean for law in self._companions])
+
+    @property
+    def unused_relative_completions(self) -> Array:
+        """E_U[Δ(ν_i)] of Remark marc: the mean relative completions at moments of unused service in the MSR-1 companion.
+
+        E[Q_i] of the companion is (ρ_i + E[Δ(ν_i)])/(1−ρ_i) − E_U[Δ(ν_i)]. The state is the one after the ring that found no job, which
+        differs from the one before it only where completions move the process. For a type that never arrives every ring finds none.
+        """
+        pairs = zip(self._companions, self.queues, strict=True)
+        return np.array([queue.ring_average() if law is None else -law.unused_average for law, queue in pairs])
 
     def queue_length_distribution(self, i: int | str, n: int = 1000) -> Array:
         """P(Q_i = 0), …, P(Q_i = n−1) for a type by its number or name."""
