@@ -50,6 +50,7 @@ _HOME = {
     "design_policy": "rota.design",
     "choose_switching_rate": "rota.design",
     "break_even_setup_rate": "rota.design",
+    "largest_stable_switching_rate": "rota.design",
     "EASY": "rota.policy",
     "FCFS": "rota.policy",
     "Custom": "rota.policy",
@@ -100,6 +101,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers
     from rota.design import break_even_setup_rate as break_even_setup_rate
     from rota.design import choose_switching_rate as choose_switching_rate
     from rota.design import design_policy as design_policy
+    from rota.design import largest_stable_switching_rate as largest_stable_switching_rate
     from rota.errors import BadSpec as BadSpec
     from rota.errors import Infeasible as Infeasible
     from rota.errors import NotConverged as NotConverged

@@ -114,7 +114,7 @@ def test_difference_to_the_single_server(case):
 @settings(max_examples=30)
 @given(systems_and_rotas())
 def test_unused_relative_completions(case):
-    """Remark marc: E_U[Δ(ν)] is that of the truncated chain of the MSR-1 companion, and the remark's formula gives its mean queue length."""
+    """Remark marc: E_U[Δ(ν)] is that of the truncated chain of the MSR-1 companion, and the remark gives its mean queue length."""
     system, _ = case
     answer = analyze(*case)
     for i in np.flatnonzero(system.arrival_rate):
