@@ -65,7 +65,9 @@ _HOME = {
     "compare_pair": "rota.simulation",
     "replicate": "rota.simulation",
     "simulate": "rota.simulation",
+    "HeavyTrafficRatio": "rota.study",
     "Plan": "rota.study",
+    "heavy_traffic_ratio": "rota.study",
     "plan": "rota.study",
     "sweep": "rota.study",
     "Trace": "rota.traces",
@@ -142,6 +144,8 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers
     from rota.simulation import compare_pair as compare_pair
     from rota.simulation import replicate as replicate
     from rota.simulation import simulate as simulate
+    from rota.study.heavy_traffic import HeavyTrafficRatio as HeavyTrafficRatio
+    from rota.study.heavy_traffic import heavy_traffic_ratio as heavy_traffic_ratio
     from rota.study.plan import Plan as Plan
     from rota.study.plan import plan as plan
     from rota.study.sweep import sweep as sweep
