@@ -13,10 +13,11 @@ from rota.analysis.phase_type import solve_phase_type
 from rota.analysis.qbd import solve_qbd
 from rota.analysis.queue import TypeQueue
 from rota.analysis.solution import QueueLength, empty_queue
+from rota.analysis.words import remarks_on, require_accurate
 from rota.analysis.work import heavy_traffic_constant, work_bounds
 from rota.arrays import Array
 from rota.display import html_lines, html_table, html_title, number
-from rota.errors import BadSpec, Infeasible, Problem, Unstable
+from rota.errors import BadSpec, Infeasible, NotConverged, Problem, Unstable
 from rota.model import Exponential, PhaseTypeFamily, System
 from rota.policy import MSR
 from rota.process import ModulatingProcess, build_process, check_process
@@ -179,18 +180,36 @@ class Analysis:
 
     @cached_property
     def exact(self) -> Array:
-        """E[Q_i]."""
+        """E[Q_i]. Raises `NotConverged` if the estimated relative error of one of them is above 1 %."""
+        require_accurate(self)
         return np.array([self.queue_length(i).mean for i in range(len(self.system.names))])
 
     @cached_property
     def variance(self) -> Array:
         """Var[Q_i]."""
+        require_accurate(self)
         return np.array([self.queue_length(i).variance for i in range(len(self.system.names))])
 
     @property
     def accuracy(self) -> float:
         """An estimate of the largest relative error of `exact`."""
         return max(self.queue_length(i).accuracy for i in range(len(self.system.names)))
+
+    @property
+    def accurate(self) -> bool:
+        """Whether `exact` can be had: it is not too large, its equations were solved, and to 1 % or better by its own estimate."""
+        try:
+            require_accurate(self)
+        except (NotConverged, Infeasible):
+            return False
+        return True
+
+    def remarks(self, *, exact: bool = True) -> tuple[str, ...]:
+        """What to know before trusting the numbers, in sentences: exact values with few digits, bounds that prove little.
+
+        `exact=False`: without computing exact values.
+        """
+        return remarks_on(self, exact=exact)
 
     @cached_property
     def _companions(self) -> tuple[QueueLength | None, ...]:
@@ -255,13 +274,13 @@ class Analysis:
             columns |= {"E[Q] at least": self.lower, "at most": self.upper}
             columns |= {"predicted": self.prediction} if self.exponential else {}
         # To look at an object should take no time: exact values are shown where they are at hand or quick to get.
-        exact = self.stable and ("exact" in vars(self) or len(self.process) <= _SMALL)
+        exact = self.stable and ("exact" in vars(self) or (len(self.process) <= _SMALL and self.accurate))
         if exact:
             columns |= {"exact": self.exact, "E[T]": self.response_time}
         rows = [(name, *(number(column[i], 5) for column in columns.values())) for i, name in enumerate(self.system.names)]
         title = f"Mean response time {number(self.mean_response_time, 6)}" if exact else "Analysis" if self.stable else "Unstable"
         room = f"Arrivals can grow by a factor of up to {number(self.largest_scaling)}." if self.stable else self._instability()
-        return html_title(title) + html_table(["", *columns], rows) + html_lines(room)
+        return html_title(title) + html_table(["", *columns], rows) + html_lines("\n".join([room, *self.remarks(exact=exact)]))
 
 
 def analyze(system: System, policy: MSR, *, sizes: Sizes = "as given") -> Analysis:
