@@ -103,6 +103,17 @@ def test_by_another_yardstick(by, words, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == words
 
 
+def test_a_guarantee_that_proves_nothing(tmp_path, capsys):
+    """Where the bounds are far apart, the words do not call their quotient a proof."""
+    file = tmp_path / "wide.toml"
+    rota.System([64], [[1], [64]], [1.0, 0.001], [1.0, 0.1], preemption="none").scaled(load=0.1).save(file)
+    for by in ("prediction", "exact"):
+        assert main(["design", str(file), "--by", by]) == 0
+        last = capsys.readouterr().out.splitlines()[-1]
+        assert "prove nothing useful about" in last
+        assert "%" not in last
+
+
 def test_a_system_with_preemption(capsys):
     """A pMSR needs no words about its rate; the preemption model is that of the file."""
     assert main(["design", VM]) == 0

@@ -194,3 +194,16 @@ def test_the_limit_of_idle_and_overloaded_types():
     """A type that never arrives has no jobs, one that is overloaded or in no schedule has infinitely many."""
     system = rota.System([2], [[1], [1], [1]], [0.0, 1.5, 0.1], [1.0, 1.0, 1.0])
     assert fast_switching_limit(system, MSR([[1, 1, 0]])).tolist() == [0.0, np.inf, np.inf]
+
+
+def test_the_words_on_a_choice():
+    """A guarantee is told in per cent while it proves something, and as proving nothing beyond a factor of two."""
+    good = choose_switching_rate(*paper_case(0.9, "none"), by="prediction")
+    assert good.useful
+    assert good.explain() == "The switching rate, chosen by the prediction, is within 14.7% of the best one: the bounds prove it."
+    system = rota.System([64], [[1], [64]], [1.0, 0.001], [1.0, 0.1]).scaled(load=0.1)
+    weak = choose_switching_rate(system, rota.MSR([[64, 0], [0, 1]], [0.5, 0.5], "none", 0.1), by="upper")
+    assert not weak.useful
+    assert "The bounds prove nothing useful about it: they leave room for one that is better by a factor of" in weak.explain()
+    assert choose_switching_rate(*paper_case(0.9, "none")).explain() == "The switching rate is the best one."
+    assert choose_switching_rate(*paper_case(0.9)).explain().endswith("of that of ever faster switching.")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rota
-from rotas import paper_case, paper_rota
+from rotas import PREEMPTIONS, paper_case, paper_rota, twice_round
 from systems import paper_example
 
 
@@ -123,6 +123,16 @@ def test_littles_law(name, rotas_simulated):
 def test_only_policies_that_preempt_do(rotas_simulated):
     """nMSR has no preemptions, pMSR and sMSR have."""
     assert [result.preemption_rate > 0 for _, result in rotas_simulated.values()] == [True, False, False, True]
+
+
+@pytest.mark.parametrize("preemption", PREEMPTIONS)
+def test_a_loop_that_visits_a_schedule_twice(preemption):
+    """A → B → A → C: the exact E[T] and E[Q_i] lie within narrow intervals, and the weights of the visits add up."""
+    system, policy = twice_round(preemption, 0.3)
+    answer, result = rota.analyze(system, policy), rota.simulate(system, policy, jobs=2_000_000, seed=8)
+    assert_covers(result.mean_response_time, result.interval, answer.mean_response_time, narrow=0.03)
+    assert_covers(result.mean_queue_length, result.mean_queue_length_interval, answer.exact, narrow=0.05)
+    assert result.switching_fraction == pytest.approx(1 - answer.process.working_fraction, abs=0.002)
 
 
 def test_phase_type_sizes():

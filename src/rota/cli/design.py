@@ -101,13 +101,12 @@ def design(
 def _about_the_rate(choice: SwitchingRate, system: rota.System) -> str:
     """How good the choice of the switching rate is, in words."""
     if choice.by != "exact":
-        yardstick = choice.by if choice.by == "prediction" else f"{choice.by} bound"
-        return f"The switching rate, chosen by the {yardstick}, is within {choice.guarantee:.1%} of the best one: the bounds prove it."
+        return choice.explain()
     predicted = rota.choose_switching_rate(system, choice.policy, by="prediction")
-    return (
-        f"The switching rate is the best one. The prediction would choose {predicted.rate:.6g}; "
-        f"the bounds prove that to be within {predicted.guarantee:.1%} of the best."
-    )
+    other = f"{choice.explain()} The prediction would choose {predicted.rate:.6g}; the bounds prove "
+    if not predicted.useful:
+        return other + "nothing useful about that one."
+    return other + f"that to be within {predicted.guarantee:.1%} of the best."
 
 
 def _about_setups(break_even: float) -> str:

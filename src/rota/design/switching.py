@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from rota.analysis import Analysis, analyze_process
+from rota.analysis import Analysis
 from rota.arrays import Array
 from rota.errors import Infeasible, Unstable
 from rota.model import System
@@ -29,6 +29,7 @@ Yardstick = Literal["exact", "prediction", "upper", "lower"]
 
 _GRID = 33
 _FASTEST = 10.0  # times the fastest completion or setup of the process
+_USEFUL = 1.0  # a rate that is only known to be within a factor of two of the best is not known to be good
 _EXACT_STATES = 400  # up to so many states the exact value is the default yardstick
 
 
@@ -36,8 +37,9 @@ _EXACT_STATES = 400  # up to so many states the exact value is the default yards
 class SwitchingRate:
     """A choice of α: the policy with it, the E[T] it was chosen by, and how far it can be from the best α at most (relative).
 
-    `guarantee` is over all α for preemption "full"; else over those up to ten times the fastest completion or setup of the process, beyond
-    which working states are hardly ever seen. `limit`: for preemption "full", E[T] as α → ∞.
+    `guarantee` 0.1 means: within 10 % of the best; above 1 it is not `useful`, and `explain` says so. It is over all α for preemption
+    "full"; else over those up to ten times the fastest completion or setup of the process, beyond which working states are hardly ever
+    seen. `limit`: for preemption "full", E[T] as α → ∞.
     """
 
     policy: MSR
@@ -46,6 +48,25 @@ class SwitchingRate:
     by: Yardstick
     guarantee: float
     limit: float | None = None
+
+    @property
+    def useful(self) -> bool:
+        """Whether the guarantee says anything: within a factor of two of the best."""
+        return self.guarantee <= _USEFUL
+
+    def explain(self) -> str:
+        """How good the choice is, in words."""
+        if self.limit is not None:
+            return f"The mean response time is within {self.guarantee:.1%} of that of ever faster switching."
+        if self.by == "exact":
+            return "The switching rate is the best one."
+        yardstick = self.by if self.by == "prediction" else f"{self.by} bound"
+        if self.useful:
+            return f"The switching rate, chosen by the {yardstick}, is within {self.guarantee:.1%} of the best one: the bounds prove it."
+        return (
+            f"The switching rate was chosen by the {yardstick}. The bounds prove nothing useful about it: they leave room for one that is "
+            f"better by a factor of {1 + self.guarantee:.3g}. Simulate it beside others."
+        )
 
 
 def measure(analysis: Analysis, by: Yardstick) -> float:
@@ -79,7 +100,7 @@ class _Rates:
         self.process: ModulatingProcess = build_process(system, policy.replace(switching_rate=1.0))
 
     def __call__(self, rate: float) -> Analysis:
-        return analyze_process(self.system, self.process.with_timers(rate), sizes="exponential")
+        return Analysis(self.system, None, self.process.with_timers(rate), sizes="exponential")
 
     def chosen(self, rate: float) -> MSR:
         return self.policy.replace(switching_rate=rate)

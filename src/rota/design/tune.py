@@ -28,7 +28,7 @@ from rota.capacity import Load, list_schedules
 from rota.design.switching import Yardstick, fast_switching_limit, measure
 from rota.errors import Infeasible, TooManySchedules
 from rota.model import System
-from rota.policy import MSR
+from rota.policy import MSR, repeats_itself
 from rota.process import build_process
 
 __all__ = ["TuneProgress", "tune_response_time"]
@@ -190,6 +190,8 @@ class _Search:
             for a, b in combinations(range(n), 2):
                 order = np.arange(n)
                 order[[a, b]] = order[[b, a]]
+                if repeats_itself(policy.candidates[order]):
+                    continue
                 yield (
                     "order of the loop",
                     policy.replace(
@@ -199,6 +201,8 @@ class _Search:
         if n > 1:
             for s in np.argsort(policy.weights):
                 keep = np.arange(n) != s
+                if repeats_itself(policy.candidates[keep]):
+                    continue
                 weights = policy.weights[keep] / policy.weights[keep].sum()
                 yield (
                     "a candidate less",

@@ -245,7 +245,8 @@ def why_not(queue: Queue, job: Job, request: Request) -> tuple[str, int | None]:
         slots, running = int(data.schedules[s, kind]), int(floor.state.running[kind])
         phase, until = phase_of(queue)
         if slots == 0:
-            served = [jobs_together(row, queue.system.names) for row in floor.policy.candidates if row[kind] > 0]  # type: ignore[union-attr]
+            rows = floor.policy.candidates  # type: ignore[union-attr]
+            served = dict.fromkeys(jobs_together(row, queue.system.names) for row in rows if row[kind] > 0)
             sentences.append(f"The rota now has {phase}, without a place for its type; it has one in: {'; '.join(served) or 'none'}.")
         elif running >= slots:
             sentences.append(f"The rota now has {phase}: {slots} place{'s' if slots > 1 else ''} for its type, all taken.")

@@ -138,6 +138,17 @@ class System:
             for name, demand, rate, size in zip(self.names, self.demand, self.arrival_rate, self.sizes, strict=True)
         )
 
+    def type_index(self, which: int | str) -> int:
+        """The number of a type, given by its name or by its number 0 … K−1."""
+        K = len(self.names)
+        if isinstance(which, str):
+            if which not in self.names:
+                raise BadSpec([Problem("type", f"no such type (there are: {', '.join(self.names)})", which)])
+            return self.names.index(which)
+        if not isinstance(which, int | np.integer) or isinstance(which, bool) or not 0 <= which < K:
+            raise BadSpec([Problem("type", f"must be a name ({', '.join(self.names)}) or a number 0…{K - 1}", which)])
+        return int(which)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, System):
             return NotImplemented

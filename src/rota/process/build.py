@@ -15,10 +15,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from rota.arrays import Array, Int
-from rota.capacity import Units, fits, integer_units
+from rota.capacity import Units, integer_units
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import System
 from rota.policy import MSR, is_strongly_connected, stationary_law
+from rota.process.check import require_fit
 from rota.process.process import SETUP, TIMER, ModulatingProcess
 
 __all__ = ["build_process", "rates_from_weights", "working_generator"]
@@ -44,16 +45,7 @@ def check_policy(system: System, policy: MSR) -> None:
         raise BadSpec([Problem("candidates", f"needs {K} counts per candidate, as the system has {K} types", policy.candidates.shape)])
     if policy.names is not None and policy.names != system.names:
         raise BadSpec([Problem("types", f"differ from those of the system ({', '.join(system.names)})", list(policy.names))])
-    good = np.atleast_1d(fits(system, policy.candidates))
-    if not good.all():
-        s = int(np.argmin(good))
-        used = policy.candidates[s] @ system.demand
-        over = [
-            f"{resource} {need:g} of {have:g}"
-            for resource, need, have in zip(system.resources, used, system.capacity, strict=True)
-            if need > have
-        ]
-        raise Infeasible(f"candidate {policy.candidates[s].tolist()} does not fit the server: it needs {', '.join(over)}")
+    require_fit(system, policy.candidates, "candidate")
 
 
 def working_generator(policy: MSR) -> Array:

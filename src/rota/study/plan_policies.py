@@ -77,8 +77,8 @@ def analysis_of(system: System, policy: MSR) -> tuple[Analysis, bool]:
 
 
 def small(analysis: Analysis) -> bool:
-    """Whether exact values take no noticeable time."""
-    return len(analysis.process) <= _EXACT_STATES
+    """Whether there are exact values, and they take no noticeable time."""
+    return len(analysis.process) <= _EXACT_STATES and (not analysis.stable or analysis.accurate)
 
 
 def capacity_needed(best: Load) -> float | None:
