@@ -228,8 +228,6 @@ def test_the_rate_with_thousands_of_jobs():
     choice = choose_switching_rate(system, policy)
     assert choice.rate > 10
     assert choice.mean_response_time < 0.5 * mean_response_time(system, policy, 1.0)
-    assert choice.limit == pytest.approx(
-        2.0, rel=1e-3
-    )  # at load 0.9 of a thousand slots hardly a job waits, and each runs half of the time
+    assert choice.limit == pytest.approx(2.0, rel=1e-3)  # at load 0.9 of a thousand slots hardly a job waits; it runs half of the time
     assert choice.limit <= choice.mean_response_time <= 1.01 * choice.limit
     assert 0 <= choice.guarantee <= 0.01

@@ -180,4 +180,4 @@ def _birth_and_death(lam: float, mu: float, weights: Array, slots: Int) -> float
         return np.inf
     r = lam / death
     more = r / (1.0 - r)
-    return (mean + blocked * more * (beta + 1.0 / (1.0 - r))) / (1.0 + blocked * more)
+    return float((mean + blocked * more * (beta + 1.0 / (1.0 - r))) / (1.0 + blocked * more))
