@@ -19,6 +19,7 @@ from rota.kernel import compiled, kernel
 
 __all__ = ["Workspace", "best_schedule", "greedy_schedules", "make_maximal", "search_best", "workspace"]
 
+_ROUNDS = 1000  # of exchanges: where a billion jobs fit, one by one would take for ever
 _PATIENCE = 1000  # nodes after which better prices are worth their time
 
 
@@ -71,10 +72,12 @@ def greedy_schedules(demand: Int, capacity: Int, value: Array, price: Array, noi
 
 @compiled
 def _exchange(demand: Int, residual: Int, value: Array, schedule: Int) -> None:
-    """Local search: `out` jobs of type i against as many of type j as then fit, while the value grows."""
+    """Local search: `out` jobs of type i against as many of type j as then fit, while the value grows and some patience lasts."""
     K = schedule.shape[0]
     improved = True
-    while improved:
+    rounds = 0
+    while improved and rounds < _ROUNDS:
+        rounds += 1
         improved = False
         for i in range(K):
             for out in range(1, 3):

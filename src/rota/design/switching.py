@@ -13,11 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+import numba as nb
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from rota.analysis import Analysis
-from rota.arrays import Array
+from rota.arrays import Array, Int
 from rota.errors import Infeasible, Unstable
 from rota.model import System
 from rota.policy import MSR
@@ -172,18 +173,32 @@ def fast_switching_limit(system: System, policy: MSR) -> Array:
     """E[Q_i] of a pMSR as α → ∞ (K,): a birth–death queue with death rate μ_i Σ_s π_s min(q, W_si) at q jobs."""
     queues = np.zeros(len(system.names))
     for i, (lam, mu) in enumerate(zip(system.arrival_rate, system.service_rate, strict=True)):
-        slots = policy.candidates[:, i]
-        beta = int(slots.max())
-        death = mu * np.minimum.outer(np.arange(1, beta + 1), slots) @ policy.weights
-        if lam == 0:
-            continue
-        if beta == 0 or lam >= death[-1]:
-            queues[i] = np.inf
-            continue
-        law = np.concatenate([[1.0], np.cumprod(lam / death)])  # levels 0…β, then geometric with ratio r
-        r = lam / death[-1]
-        numbers = np.arange(beta + 1)
-        total = law.sum() + law[-1] * r / (1 - r)
-        first = law @ numbers + law[-1] * (beta * r / (1 - r) + r / (1 - r) ** 2)
-        queues[i] = first / total
+        if lam > 0:
+            queues[i] = _birth_and_death(lam, mu, policy.weights, policy.candidates[:, i])
     return queues
+
+
+@nb.njit(cache=True)
+def _birth_and_death(lam: float, mu: float, weights: Array, slots: Int) -> float:
+    """E[Q] of a queue with death rate d_q = μ Σ_s π_s min(q, u_s) at q jobs, d_q = d_β from β = max u_s on.
+
+    With room for q jobs only, let B_q be the probability of q jobs and L_q their mean number (Erlang's recursion, in which every term is
+    positive and at most q, however many jobs there are):
+
+        B_q = λ B_{q−1} / (d_q + λ B_{q−1}),   L_q = (1 − B_q) L_{q−1} + q B_q,   B_0 = 1, L_0 = 0
+
+    From level β on the law is geometric with ratio r = λ/d_β.
+    """
+    beta = slots.max()
+    blocked, mean, death = 1.0, 0.0, 0.0
+    for q in range(1, beta + 1):
+        death = 0.0
+        for s in range(len(slots)):
+            death += mu * weights[s] * min(q, slots[s])
+        blocked = lam * blocked / (death + lam * blocked)
+        mean += blocked * (q - mean)
+    if lam >= death:
+        return np.inf
+    r = lam / death
+    more = r / (1.0 - r)
+    return float((mean + blocked * more * (beta + 1.0 / (1.0 - r))) / (1.0 + blocked * more))

@@ -128,7 +128,8 @@ class System:
     @property
     def offered_work(self) -> Array:
         """λ ⊘ μ: the mean number of busy slots of each type, whatever the policy (K,)."""
-        return self.arrival_rate / self.service_rate
+        with np.errstate(over="ignore", under="ignore"):  # `rota.system_load` refuses what is too large or too small
+            return self.arrival_rate / self.service_rate
 
     @property
     def job_types(self) -> tuple[JobType, ...]:
