@@ -1,14 +1,20 @@
-"""Which type a request runs as."""
+"""What a request is checked for before anything is written down: which type it runs as, and whether it can run where it wants to."""
 
 from __future__ import annotations
+
+import errno
+import os
+import stat
 
 import numpy as np
 
 from rota.errors import BadSpec, Problem
+from rota.live.limits import kind_of_resource
 from rota.live.messages import JobRequest
 from rota.model import System
+from rota.model.live import OWN_TYPE
 
-__all__ = ["class_of"]
+__all__ = ["class_of", "remark_on_directory"]
 
 _ROUNDING = 1e-12
 
@@ -16,7 +22,8 @@ _ROUNDING = 1e-12
 def class_of(request: JobRequest, system: System) -> tuple[str, list[float], str]:
     """The type that a request runs as, its demand, and a remark: the type named, or the smallest that encloses what is asked for.
 
-    Where none does, the job is of a class of its own, "own".
+    A type with devices (gpus) comes last if none are asked for: they are few, and nobody would use them. Where no type encloses it, the job
+    is of a class of its own, "own".
     """
     if request.type is not None:
         if request.type not in system.names:
@@ -36,7 +43,24 @@ def class_of(request: JobRequest, system: System) -> tuple[str, list[float], str
         raise BadSpec(problems)
     enclosing = np.flatnonzero((system.demand >= demand * (1 - _ROUNDING)).all(axis=1))
     if not len(enclosing):
-        return "own", demand.tolist(), "no type of the plan encloses it: it starts only where the policy leaves room"
-    i = int(enclosing[np.argmin((system.demand[enclosing] / system.capacity).sum(axis=1))])
+        return OWN_TYPE, demand.tolist(), "no type of the plan encloses it: it starts only where the policy leaves room"
+    idle = [r for r, name in enumerate(system.resources) if kind_of_resource(name) == "gpus" and demand[r] == 0]
+    with_idle_devices = (system.demand[enclosing][:, idle] > 0).any(axis=1)
+    i = int(enclosing[np.lexsort(((system.demand[enclosing] / system.capacity).sum(axis=1), with_idle_devices))[0]])
     remark = "" if np.array_equal(system.demand[i], demand) else f"runs as type {system.names[i]}, the smallest that encloses it"
     return system.names[i], system.demand[i].tolist(), remark
+
+
+def remark_on_directory(path: str) -> str:
+    """What there is to say about a working directory: '' if it can be used, or that it is not there (yet). `BadSpec` if it never can be."""
+    try:
+        if not stat.S_ISDIR(os.stat(path).st_mode):
+            return f"its working directory {path} is not there (yet)"
+        if not os.access(path, os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except (FileNotFoundError, NotADirectoryError):
+        return f"its working directory {path} is not there (yet)"
+    except OSError as error:
+        rule = f"the scheduler, as user {os.geteuid()}, cannot enter it ({error.strerror}): submit from another directory"
+        raise BadSpec([Problem("cwd", rule, path)]) from None
+    return ""

@@ -21,7 +21,7 @@ from rota.live import tree
 from rota.live.cgroups import delegated_group
 from rota.live.errors import Refused
 
-__all__ = ["Limits", "Pool", "Share", "bytes_per_unit", "move", "parse_amount"]
+__all__ = ["Limits", "Pool", "Share", "bytes_per_unit", "kind_of_resource", "move", "parse_amount"]
 
 _CORES, _GPUS = {"cores", "cpus", "cpu"}, {"gpus", "gpu"}
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
@@ -90,16 +90,17 @@ class Limits:
         *,
         memory: Literal["auto", "cgroup", "rlimit", "none"] = "auto",
         environment: Mapping[str, str] | None = None,
+        devices: str = "/dev",
     ) -> None:
         self.resources, self.capacity = tuple(resources), tuple(map(float, capacity))
         self._types = [tuple(map(float, row)) for row in demand]
-        self._environment = os.environ if environment is None else environment
+        self._environment, self._device_files = os.environ if environment is None else environment, devices
         self._enforced = dict.fromkeys(self.resources, "")
         self._remarks = list[str]()
         self._at: dict[str, int] = {}
         self._devices: dict[int, str] = {}
         for number, name in enumerate(self.resources):
-            kind = _kind(name)
+            kind = kind_of_resource(name)
             if kind is None or kind in self._at:
                 self._remarks.append(f"{name} is counted only: nothing here holds a job to its share")
             elif kind == "memory":
@@ -112,6 +113,10 @@ class Limits:
     def enforcement(self) -> dict[str, str]:
         """How a job is held to its share of each resource: 'affinity', 'rlimit', 'cgroup', 'CUDA_VISIBLE_DEVICES' or ''."""
         return dict(self._enforced)
+
+    def handed_out(self, kind: Literal["cores", "gpus"]) -> str | None:
+        """The name of the resource whose numbers are handed out as cores, or as devices; None if they are not."""
+        return None if (self.cores if kind == "cores" else self.gpus) is None else self.resources[self._at[kind]]
 
     def remarks(self) -> list[str]:
         """What cannot be enforced here, or only in part."""
@@ -189,6 +194,10 @@ class Limits:
             self._devices = {int(one) if numbered else place: one for place, one in enumerate(devices)}
             self.gpus, self._at["gpus"], self._enforced[name] = Pool(list(self._devices)[: int(capacity)]), at, "CUDA_VISIBLE_DEVICES"
             self._remarks.append(f"{name}: a job is told its devices by CUDA_VISIBLE_DEVICES; one that does not heed it is not held back")
+            found = sum(re.fullmatch(r"nvidia\d+", file) is not None for file in os.listdir(self._device_files))
+            if visible is None and found < capacity:  # they may be of another make, so they are handed out all the same
+                seen = f"{name}: {capacity:g} planned, but this machine shows {found} ({self._device_files}/nvidia*)"
+                self._remarks.append(f"{seen}: jobs may be told of devices that are not there")
 
     def _limit_memory(self, at: int, how: Literal["auto", "cgroup", "rlimit", "none"]) -> None:
         name = self.resources[at]
@@ -232,7 +241,7 @@ def parse_amount(text: str, resource: str) -> float:
         raise BadSpec([Problem(resource, "must be at least 0", text)])
     if not unit and not match[4]:
         return number
-    if _kind(resource) != "memory":
+    if kind_of_resource(resource) != "memory":
         raise BadSpec([Problem(resource, "is not memory and takes a number without a unit", text)])
     return float(number * (1024 if binary else 1000) ** _POWERS[unit] / bytes_per_unit(resource))
 
@@ -247,7 +256,8 @@ def move(supervisor: int, cores: Iterable[int]) -> None:
         moved |= new  # a thread that was born meanwhile may have the old set: look again
 
 
-def _kind(resource: str) -> str | None:
+def kind_of_resource(resource: str) -> Literal["cores", "gpus", "memory"] | None:
+    """What a resource is on a machine, by its name in any case; None if it is only counted."""
     name = resource.lower()
     return "cores" if name in _CORES else "gpus" if name in _GPUS else "memory" if _MEMORY.fullmatch(name) else None
 

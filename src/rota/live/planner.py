@@ -16,7 +16,7 @@ import numpy as np
 
 from rota.capacity import system_load
 from rota.decide import policy_name, seeded
-from rota.errors import RotaError
+from rota.errors import BadSpec, Problem, RotaError
 from rota.live.errors import NoRoom, NoSuchPlan, Refused
 from rota.live.floor import Floor, Stop
 from rota.live.learning import Estimate, Learner
@@ -25,6 +25,7 @@ from rota.live.queue import Queue, boot_now
 from rota.live.replan import Replanned, learned_system, replan
 from rota.live.store import Job, PlanRow, Store
 from rota.live.tasks import Tasks
+from rota.model.live import OWN_TYPE
 from rota.policy import PlanFile, plan_file_from_json, plan_file_to_json, policy_from_json
 
 __all__ = ["Planner", "choose_plan"]
@@ -56,6 +57,8 @@ def choose_plan(store: Store, given: PlanFile | None) -> tuple[int, PlanFile]:
 
 def _check(plan: PlanFile, stop: Stop) -> None:
     """Raises if a plan cannot be run, before it is written down as the one in use."""
+    if OWN_TYPE in plan.system.names:
+        raise BadSpec([Problem(f"jobs.{OWN_TYPE}", "is what jobs that no type encloses are called: give the type another name")])
     Floor(plan.system, plan.policy, seeded(np.random.SeedSequence(0)), stop=stop)
 
 

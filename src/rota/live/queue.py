@@ -24,7 +24,7 @@ from rota.live.errors import NoSuchJob, Refused
 from rota.live.eventlog import EventLog
 from rota.live.floor import OWN, Floor, Orders
 from rota.live.following import Following
-from rota.live.intake import class_of
+from rota.live.intake import class_of, remark_on_directory
 from rota.live.launcher import Order
 from rota.live.measures import Measures
 from rota.live.messages import JobRequest, Submitted
@@ -34,6 +34,7 @@ from rota.live.shares import Shares
 from rota.live.store import Job, Request, Store
 from rota.live.tasks import Tasks
 from rota.live.turns import Act, Turns
+from rota.model.live import OWN_TYPE
 from rota.policy import PlanFile
 
 __all__ = ["Queue", "boot_now"]
@@ -151,12 +152,13 @@ class Queue:
     def submit(self, request: JobRequest) -> Submitted:
         """Takes a job, or an array of them, into the queue."""
         type, demand, remark = class_of(request, self.system)
-        if type == "own":
+        if type == OWN_TYPE:
             self.shares.limits.check(demand)
         missing = [id for id in (*request.after, *request.after_any) if self.find(id) is None]
         if missing:
             more = [Problem("after", f"and {len(missing) - _MOST_TOLD:,} more")] * (len(missing) > _MOST_TOLD)
             raise BadSpec([*(Problem("after", f"there is no job {id}") for id in missing[:_MOST_TOLD]), *more])
+        remark = "; ".join(filter(None, (remark, remark_on_directory(request.cwd))))
         asked = Request(
             id=self._last_request + 1,
             name=request.name,
@@ -184,8 +186,6 @@ class Queue:
             self.here[job.id] = job
             if not request.hold:
                 self._try_to_queue(job)
-        if not Path(request.cwd).is_dir():
-            remark = f"{remark}; " * bool(remark) + f"its working directory {request.cwd} is not there (yet)"
         return Submitted(ids=[job.id for job in jobs], type=type, remark=remark)
 
     def kind_of(self, type: str) -> int:

@@ -18,9 +18,10 @@ class Shares:
 
     def __init__(self, system: System, settings: LiveSettings) -> None:
         self.limits = Limits(system.resources, system.capacity.tolist(), system.demand.tolist(), memory=settings.memory_limit)
-        if self.limits.gpus is not None and any(settings.releasable.get(name) for name in ("gpus", "gpu")):
-            raise BadSpec([Problem("live.releasable", "a suspended process keeps its devices: gpus cannot be released")])
-        self._released = any(settings.releases(name) for name in ("cores", "cpus", "cpu") if name in system.resources)
+        devices, cores = self.limits.handed_out("gpus"), self.limits.handed_out("cores")
+        if devices is not None and settings.releases(devices):
+            raise BadSpec([Problem(f"live.releasable.{devices}", "a suspended process keeps its devices: gpus cannot be released")])
+        self._released = cores is not None and settings.releases(cores)
 
     def take(self, job: Job, demand: list[float]) -> None:
         """A job starts."""

@@ -20,6 +20,7 @@ from rota.live.metrics import Histogram
 from rota.live.queue import Queue, boot_now
 from rota.live.shares import numbers
 from rota.live.store import Job, Request
+from rota.model.live import OWN_TYPE
 
 if TYPE_CHECKING:
     from rota.live.planner import Planner
@@ -157,12 +158,12 @@ def _type_status(queue: Queue, planner: Planner, i: int, estimate: object) -> Ty
 
 def _own_status(queue: Queue) -> TypeStatus | None:
     own = [job for job in queue.floor.jobs.values() if job.kind == OWN]
-    response = queue.measures.response("own")
+    response = queue.measures.response(OWN_TYPE)
     if not own and not response.count:
         return None
     running = sum(job.state == "running" for job in own)
     return TypeStatus(
-        name="own",
+        name=OWN_TYPE,
         waiting=len(own) - running,
         running=running,
         ended=response.count,
