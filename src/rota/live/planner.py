@@ -77,6 +77,7 @@ class Planner:
         window_s = _DAY_S if plan.live.window is None else plan.live.window * unit_s
         self.learner = Learner(system.names, *self._planned(plan), window_s, **self._weights(plan), t=boot_now())
         self._served = np.full(len(system.names), -1)
+        self._came: dict[int, float] = {}  # when each job joined the queue, of those that came to this daemon
         self._overloaded = False
         self._tasks = Tasks(tell)
         self._timer: asyncio.TimerHandle | None = None
@@ -85,7 +86,7 @@ class Planner:
     def open(self) -> None:
         """Begins to look, once a minute."""
         if (kept := self._store.note("learner")) is not None:
-            self.learner.restore(kept, boot_now())
+            self.learner.restore(kept, boot_now(), max(time.time() - kept.get("saved", time.time()), 0.0))
         self._later()
         if not self.plan.predicted:
             self._tasks.start(self._predict())
@@ -118,8 +119,11 @@ class Planner:
             return
         if what == "arrived":
             self.learner.arrived(kind, boot)
-        elif what == "withdrawn":
-            self.learner.withdrawn(kind, boot, job.submitted_boot)
+            self._came[job.id] = boot
+            return
+        came = self._came.pop(job.id, boot_now() - max(time.time() - job.submitted, 0.0))
+        if what == "withdrawn":
+            self.learner.withdrawn(kind, boot, came)
         else:
             self.learner.finished(kind, boot, job.served_s)
 
@@ -149,7 +153,8 @@ class Planner:
 
     def _keep(self) -> None:
         try:
-            self._store.write(notes={"learner": self.learner.state(boot_now()), "measures": self._queue.measures.state()})
+            learnt = {"saved": time.time(), **self.learner.state(boot_now())}
+            self._store.write(notes={"learner": learnt, "measures": self._queue.measures.state()})
         except NoRoom as error:
             self._tell(str(error))
 

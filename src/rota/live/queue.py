@@ -185,7 +185,7 @@ class Queue:
         for job in jobs:
             self.here[job.id] = job
             if not request.hold:
-                self._try_to_queue(job)
+                self._try_to_queue(job, boot)
         return Submitted(ids=[job.id for job in jobs], type=type, remark=remark)
 
     def kind_of(self, type: str) -> int:
@@ -195,8 +195,8 @@ class Queue:
     def _estimate(self, request: Request) -> float | None:
         return None if request.estimate_s is None else request.estimate_s / self.unit_s
 
-    def _try_to_queue(self, job: Job) -> None:
-        """Lets a job join the queue if nothing holds it back."""
+    def _try_to_queue(self, job: Job, boot: float | None = None) -> None:
+        """Lets a job join the queue, now or as of then (those of an array together), if nothing holds it back."""
         request = self.store.request(job.request)
         why_never = self._following.verdict(request)
         if why_never:
@@ -214,7 +214,7 @@ class Queue:
             self.turns.event("eligible", job=job.id)
         kind, now = self.kind_of(job.type), self.now()
         units = self.floor.units_of(request.demand) if kind == OWN else None
-        self.on_change("arrived", job, boot_now())
+        self.on_change("arrived", job, boot_now() if boot is None else boot)
         self._do(self.floor.arrive(job.id, kind, now, estimate=self._estimate(request), demand=units))
 
     def find(self, id: int) -> Job | None:
