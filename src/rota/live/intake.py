@@ -8,13 +8,15 @@ import stat
 
 import numpy as np
 
+from rota.arrays import Array
 from rota.errors import BadSpec, Problem
 from rota.live.limits import kind_of_resource
 from rota.live.messages import JobRequest
+from rota.live.store import Request
 from rota.model import System
 from rota.model.live import OWN_TYPE
 
-__all__ = ["class_of", "remark_on_directory"]
+__all__ = ["class_again", "class_of", "remark_on_directory"]
 
 _ROUNDING = 1e-12
 
@@ -33,22 +35,49 @@ def class_of(request: JobRequest, system: System) -> tuple[str, list[float], str
     rule = f"the server has no such resource (it has: {', '.join(system.resources)})"
     problems = [Problem(f"demand.{name}", rule) for name in asked if name not in system.resources]
     demand = np.array([asked.get(name, 0.0) for name in system.resources])
-    problems += [
-        Problem(f"demand.{system.resources[r]}", f"the server has {system.capacity[r]:g}", float(demand[r]))
-        for r in np.flatnonzero(demand > system.capacity * (1 + _ROUNDING))
-    ]
+    problems += _too_much(demand, system)
     if not problems and not demand.any():
         problems.append(Problem("demand", "is nothing at all: name at least one resource"))
     if problems:
         raise BadSpec(problems)
-    enclosing = np.flatnonzero((system.demand >= demand * (1 - _ROUNDING)).all(axis=1))
-    if not len(enclosing):
+    i = _smallest(demand, system)
+    if i is None:
         return OWN_TYPE, demand.tolist(), "no type of the plan encloses it: it starts only where the policy leaves room"
-    idle = [r for r, name in enumerate(system.resources) if kind_of_resource(name) == "gpus" and demand[r] == 0]
-    with_idle_devices = (system.demand[enclosing][:, idle] > 0).any(axis=1)
-    i = int(enclosing[np.lexsort(((system.demand[enclosing] / system.capacity).sum(axis=1), with_idle_devices))[0]])
     remark = "" if np.array_equal(system.demand[i], demand) else f"runs as type {system.names[i]}, the smallest that encloses it"
     return system.names[i], system.demand[i].tolist(), remark
+
+
+def class_again(request: Request, system: System) -> tuple[str, list[float]]:
+    """The type and the demand of an earlier request under another plan of the same resources; `BadSpec` if the server is too small for it.
+
+    Who named a type gets what the plan says of it now. Who asked for amounts, or named a type that is gone, runs as the smallest type that
+    encloses what was asked for, or what the type needed.
+    """
+    if request.asked is None and request.type in system.names:
+        return request.type, system.demand[system.names.index(request.type)].tolist()
+    demand = np.array(request.demand if request.asked is None else request.asked)
+    if problems := _too_much(demand, system):
+        raise BadSpec(problems)
+    if request.type in system.names and (system.demand[system.names.index(request.type)] >= demand * (1 - _ROUNDING)).all():
+        return request.type, system.demand[system.names.index(request.type)].tolist()
+    i = _smallest(demand, system)
+    return (OWN_TYPE, demand.tolist()) if i is None else (system.names[i], system.demand[i].tolist())
+
+
+def _too_much(demand: Array, system: System) -> list[Problem]:
+    return [
+        Problem(f"demand.{system.resources[r]}", f"the server has {system.capacity[r]:g}", float(demand[r]))
+        for r in np.flatnonzero(demand > system.capacity * (1 + _ROUNDING))
+    ]
+
+
+def _smallest(demand: Array, system: System) -> int | None:
+    """The smallest type that encloses a demand, by the sum of its shares of the server; those with devices not asked for come last."""
+    enclosing = np.flatnonzero((system.demand >= demand * (1 - _ROUNDING)).all(axis=1))
+    idle = [r for r, name in enumerate(system.resources) if kind_of_resource(name) == "gpus" and demand[r] == 0]
+    with_idle_devices = (system.demand[enclosing][:, idle] > 0).any(axis=1)
+    sizes = (system.demand[enclosing] / system.capacity).sum(axis=1)
+    return int(enclosing[np.lexsort((sizes, with_idle_devices))[0]]) if len(enclosing) else None
 
 
 def remark_on_directory(path: str) -> str:

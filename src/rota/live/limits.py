@@ -10,6 +10,7 @@ Everything else is counted: no more is given out than there is, and a job is tru
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -66,6 +67,10 @@ class Pool:
         if twice := ours - self._free:
             raise ValueError(f"{sorted(twice)} are taken already")
         self._free -= ours
+
+    def are_free(self, ids: Iterable[int]) -> bool:
+        """Whether nobody has any of these; numbers that are not of this pool are passed over."""
+        return set(ids) & set(self.ids) <= self._free
 
     def give_back(self, ids: Iterable[int]) -> None:
         """Give back what was taken."""
@@ -128,6 +133,11 @@ class Limits:
             if pool is not None and not _is_whole(amount := demand[self._at[kind]]):
                 raise Refused(f"{self.resources[self._at[kind]]} are handed out whole here: {amount:g} is not a whole number")
 
+    def whole(self, demand: Sequence[float]) -> list[float]:
+        """A demand with what is handed out whole rounded up."""
+        pools = {self._at[kind] for kind, pool in (("cores", self.cores), ("gpus", self.gpus)) if pool is not None}
+        return [float(math.ceil(amount - 1e-9)) if at in pools else float(amount) for at, amount in enumerate(demand)]
+
     def take(self, demand: Sequence[float], prefer: Share | None = None) -> Share:
         """The share of a job that starts or goes on; `prefer` is what it had before."""
         self.check(demand)
@@ -168,7 +178,7 @@ class Limits:
 
     def devices(self, gpus: Iterable[int] | None) -> tuple[str, ...] | None:
         """What CUDA_VISIBLE_DEVICES calls these devices."""
-        return None if gpus is None else tuple(self._devices[one] for one in gpus)
+        return None if gpus is None else tuple(self._devices.get(one, str(one)) for one in gpus)
 
     def _hand_out_cores(self, at: int) -> None:
         name, capacity, own = self.resources[at], self.capacity[at], sorted(os.sched_getaffinity(0))

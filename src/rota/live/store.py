@@ -38,6 +38,7 @@ class Request:
     estimate_s: float | None
     after: list[int]
     after_any: list[int]
+    asked: list[float] | None = None  # the amounts asked for, where no type was named
 
 
 @dataclass(slots=True)

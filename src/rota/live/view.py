@@ -221,7 +221,7 @@ def why_not(queue: Queue, job: Job, request: Request) -> tuple[str, int | None]:
         return f"It was told to stop and has {queue.settings.grace_s:g} s to do so; it starts again later.", None
     if job.state not in ("waiting", "suspended"):
         return f"It has ended: {job.state}{f' ({job.reason})' if job.reason else ''}.", None
-    floor, kind = queue.floor, queue.kind_of(job.type)
+    floor, kind = queue.floor, queue.kind_on_floor(job)
     ahead = 0
     for id in floor.waiting(kind):
         if id == job.id:
