@@ -187,6 +187,9 @@ class Planner:
         except RotaError as error:
             self._tell(f"no new plan: {error}")
             return None
+        except Exception as error:  # nothing was changed: the plan in use goes on
+            self._tell(f"no new plan: {type(error).__name__}: {error}")
+            return None
         finally:
             self.redesigning &= not design
 
