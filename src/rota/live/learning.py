@@ -70,6 +70,12 @@ class Estimate:
         return f"the load is {self.load:.3g} ± {1.96 * self.load_error:.2g}: {self.load - 1:.1%} more work comes than the server can do"
 
     @property
+    def basis(self) -> str:
+        """What the load was estimated from. Short jobs after a fresh start say much about arrivals and little about sizes."""
+        seen = f"{sum(self.jobs):,.0f} jobs came and {sum(self.ends):,.0f} ended in the last {duration(self.span_s)}"
+        return f"the work that arrives, not what runs now: {seen}, beside {PRIOR:g} of each type as planned"
+
+    @property
     def work(self) -> tuple[float, ...]:
         """Mean number of busy slots that each type needs."""
         return tuple(rate * size for rate, size in zip(self.arrival_rate, self.mean_size_s, strict=True))

@@ -98,6 +98,8 @@ def status_of(queue: Queue, planner: Planner) -> Status:
         phase=phase,
         next_switch_s=until,
         load=estimate.load,
+        load_error=estimate.load_error,
+        load_basis=estimate.basis,
         planned_load=planner.load,
         warnings=warnings,
         starts=queue.counters.starts,
