@@ -16,7 +16,7 @@ from rota.decide.msr import MSRData, msr, msr_backfill
 from rota.decide.queue_order import easy, fcfs, first_fit_policy, server_filling
 from rota.decide.state import State
 from rota.decide.weights import MaxWeightData, TimersData, max_weight, randomized_timers, tie_breaker
-from rota.errors import Infeasible, TooManySchedules
+from rota.errors import BadSpec, Infeasible, Problem, TooManySchedules
 from rota.model import System
 from rota.policy import EASY, FCFS, MSR, Custom, FirstFit, MaxWeight, Policy, RandomizedTimers, ServerFilling
 from rota.process import ModulatingProcess, build_process
@@ -107,7 +107,8 @@ def policy_name(policy: Policy) -> str:
         return "max-weight" if policy.preemption == "full" else "max-weight-np"
     names = {FCFS: "fcfs", FirstFit: "first-fit", EASY: "easy", ServerFilling: "server-filling", RandomizedTimers: "randomized-timers"}
     if type(policy) not in names:
-        raise Infeasible(f"{policy!r} is not a policy")
+        rule = f"must be a policy: rota.MSR, rota.Custom, rota.MaxWeight, {', '.join(f'rota.{kind.__name__}' for kind in names)}"
+        raise BadSpec([Problem("policy", rule, policy)])
     return names[type(policy)]
 
 

@@ -7,10 +7,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+from rota.errors import RotaError
 from rota.live.errors import NoRoom, NoSuchJob
+from rota.live.faults import report_fault
 from rota.live.floor import OWN
 from rota.live.forecast import forecast
 from rota.live.messages import ENDED, Changed, ChangeRequest, Explanation, Job, JobRequest, JobState, PlanVersion, Status, Submitted
@@ -25,6 +28,24 @@ from rota.policy import PlanFile
 __all__ = ["Service"]
 
 _PRUNE_S = 3600.0
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _changes(method: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A method that changes something: an error that nobody foresaw leaves it half done, which is a fault."""
+
+    @wraps(method)
+    def watched(*arguments: _P.args, **named: _P.kwargs) -> _R:
+        try:
+            return method(*arguments, **named)
+        except RotaError:  # refused, with nothing changed
+            raise
+        except Exception as error:
+            report_fault(error)
+            raise
+
+    return watched
 
 
 class Service:
@@ -57,6 +78,7 @@ class Service:
 
     # ------------------------------------------------------------------------------------------------------------ jobs
 
+    @_changes
     def submit(self, request: JobRequest) -> Submitted:
         """Takes a job, or an array of them."""
         return self.queue.submit(request)
@@ -76,18 +98,22 @@ class Service:
             for job in self._store.jobs(state, type, name, limit, before)
         ]
 
+    @_changes
     def cancel(self, id: int, now: bool = False) -> Job:
         """Ends a job."""
         return self._kept(self.queue.cancel(id, now))
 
+    @_changes
     def hold(self, id: int) -> Job:
         """Takes a waiting job out of the queue."""
         return self._kept(self.queue.hold(id))
 
+    @_changes
     def release(self, id: int) -> Job:
         """Lets a held job join the queue."""
         return self._kept(self.queue.release(id))
 
+    @_changes
     def change(self, request: ChangeRequest) -> Changed:
         """Cancels, holds or releases several jobs together."""
         jobs, refused = self.queue.change(request.action, request.ids, request.now)
@@ -148,10 +174,12 @@ class Service:
         """Every plan that was in use."""
         return self.planner.plans()
 
+    @_changes
     def use_plan(self, number: int) -> PlanVersion:
         """Goes back to a plan, and pins it."""
         return self.planner.use(number)
 
+    @_changes
     def pin(self, pinned: bool) -> Status:
         """Keeps the plan in use, or lets it change."""
         self.planner.pin(pinned)

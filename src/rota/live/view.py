@@ -20,6 +20,7 @@ from rota.live.metrics import Histogram
 from rota.live.queue import Queue, boot_now
 from rota.live.shares import numbers
 from rota.live.store import Job, Request
+from rota.model.live import OWN_TYPE
 
 if TYPE_CHECKING:
     from rota.live.planner import Planner
@@ -97,6 +98,8 @@ def status_of(queue: Queue, planner: Planner) -> Status:
         phase=phase,
         next_switch_s=until,
         load=estimate.load,
+        load_error=estimate.load_error,
+        load_basis=estimate.basis,
         planned_load=planner.load,
         warnings=warnings,
         starts=queue.counters.starts,
@@ -157,12 +160,12 @@ def _type_status(queue: Queue, planner: Planner, i: int, estimate: object) -> Ty
 
 def _own_status(queue: Queue) -> TypeStatus | None:
     own = [job for job in queue.floor.jobs.values() if job.kind == OWN]
-    response = queue.measures.response("own")
+    response = queue.measures.response(OWN_TYPE)
     if not own and not response.count:
         return None
     running = sum(job.state == "running" for job in own)
     return TypeStatus(
-        name="own",
+        name=OWN_TYPE,
         waiting=len(own) - running,
         running=running,
         ended=response.count,
@@ -220,7 +223,7 @@ def why_not(queue: Queue, job: Job, request: Request) -> tuple[str, int | None]:
         return f"It was told to stop and has {queue.settings.grace_s:g} s to do so; it starts again later.", None
     if job.state not in ("waiting", "suspended"):
         return f"It has ended: {job.state}{f' ({job.reason})' if job.reason else ''}.", None
-    floor, kind = queue.floor, queue.kind_of(job.type)
+    floor, kind = queue.floor, queue.kind_on_floor(job)
     ahead = 0
     for id in floor.waiting(kind):
         if id == job.id:

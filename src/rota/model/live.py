@@ -8,7 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rota.errors import BadSpec, Problem, problems_of
 
-__all__ = ["LiveSettings", "live_settings"]
+__all__ = ["OWN_TYPE", "LiveSettings", "live_settings"]
+
+OWN_TYPE = "own"  # what the scheduler calls jobs that no type encloses; so no type has this name
 
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _RELEASED = ("core", "cpu", "network", "bandwidth")  # what a stopped process does not use

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from rota.errors import BadSpec, Problem, problems_of
-from rota.model.live import LiveSettings
+from rota.model.live import OWN_TYPE, LiveSettings
 from rota.model.sizes import Exponential, NonNegative, Positive, Size, SizeDistribution
 from rota.model.system import DEMANDS_NOTHING, Preemption, System, exceeds, never_fits
 
@@ -146,6 +146,8 @@ def _problems_between_parts(raw: dict[str, Any]) -> list[Problem]:
     if not isinstance(jobs, dict):
         return []
     for name, job in jobs.items():
+        if name == OWN_TYPE:
+            problems.append(Problem(f"jobs.{name}", "is what the scheduler calls jobs that no type encloses: give the type another name"))
         if not isinstance(job, dict):
             continue
         if ("mean_size" in job) == ("size" in job):
