@@ -17,6 +17,7 @@ import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
 from caches import remove_stale_caches  # noqa: E402
+from own import own  # noqa: E402, F401  # a fixture
 
 settings.register_profile("steady", derandomize=True, deadline=None, max_examples=60)
 settings.register_profile("search", deadline=None, max_examples=2000)

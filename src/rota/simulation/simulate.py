@@ -5,18 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rota.arrays import Array, Int
 from rota.decide import brain_of
-from rota.errors import BadSpec, Infeasible, Problem
+from rota.errors import Infeasible
 from rota.model import System
 from rota.model.workload import Chunk, Workload
 from rota.policy import MSR, Custom, MaxWeight, Policy
 from rota.process import build_process
-from rota.simulation.named import as_policy
+from rota.simulation.arguments import checked_chunks, checked_run
+from rota.simulation.named import as_policy, as_workload
 from rota.simulation.result import Result
 from rota.simulation.run import Run
 from rota.simulation.statistics import QUANTILES, grows, half_width, mser, quantiles
@@ -52,14 +54,14 @@ def simulate(
     *,
     jobs: int | None = None,
     seed: int = 0,
-    workload: Workload | None = None,
+    workload: Workload | str | Path | None = None,
     until: float | None = None,
     warmup: float | None = None,
     log_jobs: int = 0,
     check: bool = False,
     progress: Callable[[SimulationProgress], None] | None = None,
 ) -> Result:
-    """Simulates a policy (or its name, as "first-fit") on a system.
+    """Simulates a policy (or its name, as "first-fit" or "module:function") on a system.
 
     Runs until `jobs` have arrived (a million; all of a `workload` that has an end), or, with `until`, until the 95 % interval of the mean
     response time is that narrow relative to the mean, at most `jobs` all the same. Warm-up is found by MSER unless given as a fraction.
@@ -67,13 +69,8 @@ def simulate(
     run; what was measured so far is returned.
     """
     policy = as_policy(policy)
-    problems = [Problem("jobs", "must be at least 100", jobs)] if jobs is not None and jobs < 100 else []
-    if until is not None and not 0 < until < 1:
-        problems.append(Problem("until", "must be between 0 and 1", until))
-    if warmup is not None and not 0 <= warmup < 1:
-        problems.append(Problem("warmup", "must be at least 0 and below 1", warmup))
-    if problems:
-        raise BadSpec(problems)
+    jobs, seed, log_jobs = checked_run(system, jobs, seed, until, warmup, log_jobs)
+    workload = None if workload is None else as_workload(workload)
     if workload is None and system.arrival_rate.sum() == 0:
         raise Infeasible("no jobs arrive: there is nothing to simulate")
     if isinstance(workload, Sized):
@@ -85,7 +82,7 @@ def simulate(
     begin = time.perf_counter()
     interrupted = False
     try:
-        for chunk in _pieces((workload or PoissonArrivals()).chunks(system, measuring.workload_seed), jobs, measuring):
+        for chunk in _pieces(checked_chunks(workload or PoissonArrivals(), system, measuring.workload_seed), jobs, measuring):
             measuring.feed(chunk)
             elapsed = time.perf_counter() - begin
             width = np.inf

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numba as nb
 import numpy as np
@@ -92,6 +93,7 @@ def _fill(
 class Jobs:
     """A given list of jobs: arrival times in order, types (positions in the system), sizes, and estimates (the sizes if left out)."""
 
+    fixed: ClassVar[bool] = True  # the same for every seed
     times: ArrayLike
     kinds: ArrayLike
     sizes: ArrayLike

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -32,6 +32,7 @@ _IN_MEMORY = 20_000_000  # jobs of a looped trace that are kept from one loop to
 class Trace:
     """Jobs in order of arrival, and the types they belong to. `capacity` is that of one machine, where the log tells it."""
 
+    fixed: ClassVar[bool] = True  # the same jobs for every seed
     jobs: pl.LazyFrame
     names: tuple[str, ...]  # (K,)
     resources: tuple[str, ...]  # (R,)
@@ -156,7 +157,7 @@ class Trace:
 
     def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
         """The jobs in order of arrival, from time 0; the system's types are the trace's."""
-        self._check_types(system)
+        self.check(system)
         begin = last = self.begin
         for part in self.jobs.collect_batches(chunk_size=_CHUNK, maintain_order=True):
             arrivals, sizes, kinds = (part[name].to_numpy() for name in COLUMNS)
@@ -180,7 +181,7 @@ class Trace:
         if not (np.isfinite(sizes) & (sizes >= 0)).all():
             raise BadSpec([Problem("trace", "sizes must be finite and at least 0", float(sizes[~(np.isfinite(sizes) & (sizes >= 0))][0]))])
 
-    def _check_types(self, system: System) -> None:
+    def check(self, system: System) -> None:
         """Equal names are not enough: type1, type2, … are in every grouped trace."""
         if (system.names, system.resources) != (self.names, self.resources) or not np.allclose(system.demand, self.demand, 1e-9, 0.0):
             way_out = "take the system made with it (rota trace scale, rota trace system, trace.system(…))"
@@ -204,6 +205,7 @@ class Trace:
 class Looped:
     """A trace played several times over."""
 
+    fixed: ClassVar[bool] = True
     trace: Trace
     times: int
 
