@@ -1,13 +1,15 @@
-"""Numbers that people give as arguments: what is meant is taken (1e5 jobs are 100,000), everything else is refused with the rule."""
+"""What people give as arguments: what is meant is taken (1e5 jobs are 100,000), everything else is refused with the rule."""
 
 from __future__ import annotations
 
 import math
 from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
 
 from rota.errors import BadSpec, Problem
 
-__all__ = ["is_real", "whole"]
+__all__ = ["checked_path", "is_real", "whole", "write_text"]
 
 
 def is_real(value: object) -> bool:
@@ -22,3 +24,18 @@ def whole(place: str, value: object, least: int) -> int:
     if value < least:  # type: ignore[operator]
         raise BadSpec([Problem(place, f"must be at least {least:,}", value)])
     return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def checked_path(path: object, place: str = "file") -> Path:
+    """A path; anything else is refused."""
+    if not isinstance(path, str | PathLike) or "\0" in str(path):
+        raise BadSpec([Problem(place, "must be the path of a file", path)])
+    return Path(path)
+
+
+def write_text(path: str | PathLike[str], text: str) -> None:
+    """Writes a file; says where it cannot."""
+    try:
+        checked_path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadSpec([Problem("file", f"cannot be written: {error.strerror or error}", str(path))]) from None

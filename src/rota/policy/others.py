@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
+from rota.arguments import is_real, whole
 from rota.display import html_lines, html_title
 from rota.errors import BadSpec, Problem
 
@@ -68,7 +67,7 @@ class RandomizedTimers(_Shown):
         problems = [
             Problem(name, "must be positive and finite", value)
             for name, value in (("rate", self.rate), ("power", self.power), ("floor", self.floor))
-            if not (np.isfinite(value) and value > 0)
+            if not (is_real(value) and value > 0)
         ]
         if problems:
             raise BadSpec(problems)
@@ -88,6 +87,12 @@ class Custom:
     memory: int = 8
     counters: int = 8
     compiled: bool | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.decide):
+            raise BadSpec([Problem("decide", "must be a function decide(state, target)", self.decide)])
+        for name in ("memory", "counters"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), 0))
 
     def _repr_html_(self) -> str:
         about = (self.decide.__doc__ or "").strip().partition("\n")[0]

@@ -11,7 +11,7 @@ import numpy as np
 
 from rota.decide import policy_name
 from rota.display import html_lines, html_table, html_title, number
-from rota.errors import RotaError
+from rota.errors import BadSpec, Problem, RotaError
 from rota.model import System, Workload
 from rota.policy import Policy
 from rota.simulation.arguments import checked_run
@@ -108,7 +108,7 @@ def compare(
     errors: dict[str, str] = {}
     chosen = as_policies(policies)
     checked_run(system, jobs, seed, warmup=warmup)
-    workload = None if workload is None else as_workload(workload)
+    workload = None if workload is None else as_workload(workload, system)
     for label, policy in zip(_labels([policy_name(policy) for policy in chosen]), chosen, strict=True):
 
         def tell(at: SimulationProgress, label: str = label) -> None:
@@ -131,6 +131,9 @@ def _labels(names: list[str]) -> list[str]:
 
 def compare_pair(first: Result, second: Result) -> Difference:
     """The difference of two policies that saw the same jobs, batch by batch, so that what the jobs have in common cancels."""
+    for result in (first, second):
+        if not isinstance(result, Result):
+            raise BadSpec([Problem("result", "must be a rota.Result, as simulate and compare give them", result)])
     n = min(len(first.batches), len(second.batches))
     a, b = first.batches[-n:], second.batches[-n:]
     good = (a[:, 0] > 0) & (b[:, 0] > 0)

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from rota.decide import policy_name
 from rota.errors import BadSpec, Problem
 from rota.imported import import_object, is_place
-from rota.model import Workload
+from rota.model import System, Workload
 from rota.policy import EASY, FCFS, MSR, Custom, FirstFit, MaxWeight, Policy, RandomizedTimers, ServerFilling
 from rota.policy.importable import custom_at
 
@@ -57,8 +57,8 @@ def draws(policy: Policy) -> bool:
     return isinstance(policy, MSR | RandomizedTimers | Custom)
 
 
-def as_workload(workload: Workload | str | Path) -> Workload:
-    """A workload; or a trace or log read from its file, or your own at `module:name`."""
+def as_workload(workload: Workload | str | Path, system: System | None = None) -> Workload:
+    """A workload; or a trace or log read from its file, or your own at `module:name`. One that has a `check` must fit the system."""
     found: Any = workload
     if is_place(workload) and not Path(str(workload)).exists():
         found = import_object(str(workload), "workload")
@@ -70,4 +70,6 @@ def as_workload(workload: Workload | str | Path) -> Workload:
     if not callable(getattr(found, "chunks", None)):
         rule = "must give jobs by a method chunks(system, seed), as a trace, rota.Jobs and arrival processes of your own do"
         raise BadSpec([Problem("workload", rule, workload)])
+    if system is not None and hasattr(found, "check"):
+        found.check(system)
     return found  # type: ignore[no-any-return]

@@ -95,7 +95,7 @@ def replicate(
     replications, workers = whole("replications", replications, 2), whole("workers", workers, 1)
     jobs, seed, _ = checked_run(system, jobs, seed, warmup=warmup)
     policy = as_policy(policy)
-    workload = None if workload is None else as_workload(workload)
+    workload = None if workload is None else as_workload(workload, system)
     if getattr(workload, "fixed", False) and not draws(policy):
         rule = (
             "gives every run the same jobs, and the policy draws nothing: all runs would be one. Use rota.simulate, or rota.traces.resample"

@@ -61,7 +61,7 @@ class Run:
         self.log: list[Array] = []
         self._log_jobs = log_jobs  # the first jobs, of which everything is logged; 0 once all of them have left
         self._jobs = np.zeros(0, dtype=_JOB)
-        self._engine = runner_of(brain.decide, compiled)
+        self.engine = runner_of(brain.decide, compiled)
         self.state = new_state(system, brain, seeded(seed))
         empty_int, empty = np.empty(0, dtype=np.int64), np.empty(0)
         self.body = Body(
@@ -104,7 +104,7 @@ class Run:
             logging = self._log_jobs > 0
             if logging:
                 self._make_log()
-            stopped: Any = self._engine(
+            stopped: Any = self.engine(
                 self.state,
                 self.target,
                 self.body,

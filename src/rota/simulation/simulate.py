@@ -18,6 +18,7 @@ from rota.model.workload import Chunk, Workload
 from rota.policy import MSR, Custom, MaxWeight, Policy
 from rota.process import build_process
 from rota.simulation.arguments import checked_chunks, checked_run
+from rota.simulation.compiling import will_compile
 from rota.simulation.named import as_policy, as_workload
 from rota.simulation.result import Result
 from rota.simulation.run import Run
@@ -46,6 +47,7 @@ class SimulationProgress:
     events_per_s: float
     half_width: float
     time_s: float
+    compiling: bool = False  # the engine is compiled first, which is told before it begins
 
 
 def simulate(
@@ -70,7 +72,7 @@ def simulate(
     """
     policy = as_policy(policy)
     jobs, seed, log_jobs = checked_run(system, jobs, seed, until, warmup, log_jobs)
-    workload = None if workload is None else as_workload(workload)
+    workload = None if workload is None else as_workload(workload, system)
     if workload is None and system.arrival_rate.sum() == 0:
         raise Infeasible("no jobs arrive: there is nothing to simulate")
     if isinstance(workload, Sized):
@@ -81,6 +83,8 @@ def simulate(
     measuring = _Measuring(system, policy, seed, jobs, log_jobs, check)
     begin = time.perf_counter()
     interrupted = False
+    if progress is not None and will_compile(measuring.run):
+        progress(SimulationProgress(0, jobs if until is None else None, 0.0, np.inf, 0.0, compiling=True))
     try:
         for chunk in _pieces(checked_chunks(workload or PoissonArrivals(), system, measuring.workload_seed), jobs, measuring):
             measuring.feed(chunk)

@@ -104,10 +104,14 @@ class Jobs:
 
     def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
         """The jobs in one go."""
-        times = np.ascontiguousarray(self.times, dtype=np.float64)
-        kinds = np.ascontiguousarray(self.kinds, dtype=np.int64)
-        sizes = np.ascontiguousarray(self.sizes, dtype=np.float64)
-        estimates = sizes if self.estimates is None else np.ascontiguousarray(self.estimates, dtype=np.float64)
+        kinds, floats = np.asarray(self.kinds), (self.times, self.sizes, self.sizes if self.estimates is None else self.estimates)
+        try:
+            times, sizes, estimates = (np.ascontiguousarray(values, dtype=np.float64) for values in floats)
+        except (TypeError, ValueError) as error:
+            raise BadSpec([Problem("jobs", f"need numbers: {error}")]) from None
+        if kinds.size and not np.issubdtype(kinds.dtype, np.integer):
+            raise BadSpec([Problem("jobs", "need types as whole numbers: positions in the system", str(kinds.dtype))])
+        kinds = np.ascontiguousarray(kinds, dtype=np.int64)
         if not (times.shape == kinds.shape == sizes.shape == estimates.shape) or times.ndim != 1:
             raise BadSpec([Problem("jobs", "times, kinds, sizes and estimates need the same length", times.shape)])
         if len(times) and (

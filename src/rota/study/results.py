@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from rota.arguments import checked_path
 from rota.errors import BadSpec, Problem, RotaError
 
 __all__ = ["SCHEMA", "Results", "as_table", "read_results"]
@@ -72,7 +73,7 @@ def as_table(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 def read_results(path: str | Path) -> pl.DataFrame:
     """The table that a sweep wrote."""
-    path = Path(path)
+    path = checked_path(path, "results")
     try:
         table = json.loads(pl.read_parquet_metadata(path)[_KEY])
     except (KeyError, pl.exceptions.PolarsError):

@@ -176,6 +176,9 @@ def _measured(result: Result, definition: str) -> dict[str, Any]:
 
 def repeat(row: Mapping[str, Any]) -> Result:
     """Runs a row of the results again, from what the row holds and nothing else."""
+    missing = [name for name in ("system", "policy_json", "jobs", "seed") if name not in row]
+    if missing:
+        raise BadSpec([Problem("row", f"must be a row of a sweep's table, as table.row(0, named=True); it has no {', '.join(missing)}")])
     if row["policy_json"] is None:
         raise BadSpec([Problem("row", f"was not measured, it is {row['outcome']}: {row['error']}")])
     workload = None if row.get("workload") is None else workload_from_text(row["workload"])

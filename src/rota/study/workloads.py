@@ -40,7 +40,7 @@ class NamedWorkload:
 
 def named_workload(given: Workload | str | Path, system: System) -> NamedWorkload:
     """The workload of a study, which must have a name: a file, or `module:name`."""
-    workload = as_workload(given)
+    workload = as_workload(given, system)
     place = str(given) if is_place(given) else place_of(given, type(given))
     if place is not None and not Path(place).exists():
         fields = {"custom": place, "source": source_of(place, "workload")}
@@ -52,8 +52,6 @@ def named_workload(given: Workload | str | Path, system: System) -> NamedWorkloa
             'or an arrival process in a file, say mine.py, as "mine:name"'
         )
         raise BadSpec([Problem("workload", rule, given)])
-    if isinstance(workload, Trace):
-        workload.check(system)
     return NamedWorkload(fields, len(workload) if isinstance(workload, Sized) else None, bool(getattr(workload, "fixed", False)))
 
 
