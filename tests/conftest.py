@@ -10,6 +10,8 @@ for threads in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
 
 from hypothesis import settings  # noqa: E402
 
+from own import own  # noqa: E402, F401  # a fixture
+
 settings.register_profile("steady", derandomize=True, deadline=None, max_examples=60)
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("steady")

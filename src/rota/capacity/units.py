@@ -16,6 +16,7 @@ import numpy as np
 
 from rota.arrays import Array, Int
 from rota.model import System
+from rota.model.system import check_system
 
 __all__ = ["Units", "integer_units"]
 
@@ -39,6 +40,7 @@ class Units:
 
 def integer_units(system: System) -> Units:
     """The whole-number form of a system's demands and capacity."""
+    check_system(system)
     demand = np.empty(system.demand.shape, dtype=np.int64)
     capacity = np.empty(system.capacity.shape, dtype=np.int64)
     per_unit = np.empty(system.capacity.shape)

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 import rota
 from rota.cli.analyze import as_fields, print_analysis
-from rota.cli.output import ProgressLine, print_json, remark
+from rota.cli.output import ProgressLine, check_place, print_json, remark
 
 if TYPE_CHECKING:
     from rota.design import SwitchingRate, TuneProgress
@@ -65,6 +65,8 @@ def design(
         Print one JSON object instead of tables.
     """
     system = rota.read_system(file)
+    if output is not None:
+        check_place(output)
     with ProgressLine() as line:
 
         def show(at: TuneProgress) -> None:
@@ -84,6 +86,7 @@ def design(
             progress=show,
         )
     if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
         rota.save_policy(policy, output)
     answer = rota.analyze(system, policy, sizes="exponential")
     if json:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from rota.analysis import analyze
+from rota.arguments import whole
 from rota.capacity import Load, system_load
 from rota.design.switching import Yardstick, choose_switching_rate, measure
 from rota.design.tune import TuneProgress, tune_response_time
@@ -51,6 +52,7 @@ def design_policy(
     """
     if objective not in ("load", "response-time"):
         raise BadSpec([Problem("objective", 'must be "load" or "response-time"', objective)])
+    seed = whole("seed", seed, 0)
     best = system_load(system)
     policy = balanced_policy(system, best, preemption, setup_rate=setup_rate, opening=opening)
     policy = _routed(system, policy, route, seed)

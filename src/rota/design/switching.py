@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numba as nb
 import numpy as np
@@ -19,10 +19,11 @@ from scipy.optimize import minimize_scalar
 
 from rota.analysis import Analysis
 from rota.arrays import Array, Int
-from rota.errors import Infeasible, Unstable
+from rota.errors import BadSpec, Infeasible, Problem, Unstable
 from rota.model import System
 from rota.policy import MSR
 from rota.process import TIMER, ModulatingProcess, build_process
+from rota.process.build import check_policy
 
 __all__ = ["SwitchingRate", "Yardstick", "choose_switching_rate", "fast_switching_limit", "measure"]
 
@@ -84,6 +85,9 @@ def _least(analysis: Analysis) -> float:
 
 def choose_switching_rate(system: System, policy: MSR, *, by: Yardstick | None = None, loss: float = 0.01) -> SwitchingRate:
     """The policy with the best switching rate; sizes are taken as exponential. `policy.switching_rate` is ignored."""
+    check_policy(system, policy)
+    if by is not None and by not in get_args(Yardstick):
+        raise BadSpec([Problem("by", f"must be one of {', '.join(get_args(Yardstick))}", by)])
     at = _Rates(system, policy)
     if by is None:
         by = "exact" if len(at.process) <= _EXACT_STATES else "prediction"

@@ -74,6 +74,8 @@ class MSR:
     ) -> None:
         W = _candidates(candidates)
         n, K = W.shape
+        if not isinstance(backfill, bool | np.bool_):
+            raise BadSpec([Problem("backfill", "must be True or False", backfill)])
         G = None if generator is None else _generator(generator, n)
         pi = _weights(weights, n, G)
         problems = _choice_problems(preemption, opening, empty_slots)

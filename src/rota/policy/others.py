@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
+from rota.arguments import is_real, whole
 from rota.display import html_lines, html_title
 from rota.errors import BadSpec, Problem
 
@@ -69,7 +68,7 @@ class RandomizedTimers(_Shown):
         problems = [
             Problem(name, "must be positive and finite", value)
             for name, value in (("rate", self.rate), ("power", self.power), ("floor", self.floor))
-            if not (np.isfinite(value) and value > 0)
+            if not (is_real(value) and value > 0)
         ]
         if problems:
             raise BadSpec(problems)
@@ -95,15 +94,12 @@ class Custom:
         problems = (
             [] if _takes_two(self.decide) else [Problem("decide", "must be a function of two arguments, state and target", self.decide)]
         )
-        problems += [
-            Problem(name, "must be a whole number, at least 0", value)
-            for name, value in (("memory", self.memory), ("counters", self.counters))
-            if not isinstance(value, int | np.integer) or value < 0
-        ]
         if self.compiled not in (None, True, False):
             problems.append(Problem("compiled", "must be True, False, or None (compiled where possible)", self.compiled))
         if problems:
             raise BadSpec(problems)
+        for name in ("memory", "counters"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), 0))
 
     def _repr_html_(self) -> str:
         about = (self.decide.__doc__ or "").strip().partition("\n")[0]

@@ -18,6 +18,7 @@ from rota.arrays import Array, Int
 from rota.capacity import Units, integer_units
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import System
+from rota.model.system import check_system
 from rota.policy import MSR, is_strongly_connected, stationary_law
 from rota.process.check import require_fit
 from rota.process.process import SETUP, TIMER, ModulatingProcess
@@ -40,6 +41,9 @@ def build_process(system: System, policy: MSR) -> ModulatingProcess:
 
 def check_policy(system: System, policy: MSR) -> None:
     """Raises if the policy is not one for this system."""
+    check_system(system)
+    if not isinstance(policy, MSR):
+        raise BadSpec([Problem("policy", "must be a rota.MSR: no other policy has a modulating process", policy)])
     K = len(system.names)
     if policy.candidates.shape[1] != K:
         raise BadSpec([Problem("candidates", f"needs {K} counts per candidate, as the system has {K} types", policy.candidates.shape)])

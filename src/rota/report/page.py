@@ -21,7 +21,9 @@ from rota.study.plan_words import TITLES, in_three
 if TYPE_CHECKING:
     from rota.study import Plan
 
-__all__ = ["plan_html"]
+__all__ = ["GENERATOR", "plan_html"]
+
+GENERATOR = '<meta name="generator" content="rota plan">'  # by which a page is known as one that may be renewed
 
 
 def plan_html(plan: Plan, *, source: str = "the system", command: str | None = None, spec: str | None = None) -> str:
@@ -48,6 +50,7 @@ def plan_html(plan: Plan, *, source: str = "the system", command: str | None = N
 <html lang="en">
 <head>
 <meta charset="utf-8">
+{GENERATOR}
 <meta http-equiv="Content-Security-Policy" content="{PAGE_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="data:,">

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,8 @@ from rota.display import html_lines, html_table, html_title, number, verdict_cel
 from rota.errors import BadSpec, Problem, RotaError
 from rota.model import System, Workload
 from rota.policy import Policy
-from rota.simulation.named import as_policy
+from rota.simulation.arguments import checked_run
+from rota.simulation.named import as_policies, as_workload
 from rota.simulation.result import Result
 from rota.simulation.simulate import SimulationProgress, simulate
 from rota.simulation.statistics import difference_interval
@@ -104,14 +106,16 @@ def compare(
     *,
     jobs: int | None = None,
     seed: int = 0,
-    workload: Workload | None = None,
+    workload: Workload | str | Path | None = None,
     warmup: float | None = None,
     progress: Callable[[str, SimulationProgress], None] | None = None,
 ) -> Comparison:
     """Simulates every policy on the same jobs. A policy that cannot run on this system is reported in `errors`, by name."""
     found: dict[str, Result] = {}
     errors: dict[str, str] = {}
-    chosen = [as_policy(given) for given in policies]
+    chosen = as_policies(policies)
+    checked_run(system, jobs, seed, warmup=warmup)
+    workload = None if workload is None else as_workload(workload, system)
     for label, policy in zip(_labels([policy_name(policy) for policy in chosen]), chosen, strict=True):
 
         def tell(at: SimulationProgress, label: str = label) -> None:
@@ -137,6 +141,9 @@ def compare_pair(first: Result, second: Result) -> Difference:
 
     Both means are over the same jobs: those that came after the longer of the two warm-ups.
     """
+    for result in (first, second):
+        if not isinstance(result, Result):
+            raise BadSpec([Problem("result", "must be a rota.Result, as simulate and compare give them", result)])
     _check_pair(first, second)
     n = min(len(first.batches), len(second.batches))
     a, b = first.batches[-n:], second.batches[-n:]

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import pickle
+from collections.abc import Callable, Sized
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 
+from rota.arguments import whole
 from rota.arrays import Array, Int
 from rota.display import html_table, html_title, number
 from rota.errors import BadSpec, Problem
-from rota.model import System
-from rota.policy import Policy
+from rota.model import System, Workload
+from rota.policy import FCFS, Policy
+from rota.simulation.arguments import checked_run
 from rota.simulation.measuring import FEWEST, too_little
+from rota.simulation.named import as_policy, as_workload, draws
 from rota.simulation.result import Result
 from rota.simulation.simulate import enough_jobs, simulate
 from rota.simulation.statistics import spread_interval
 
 __all__ = ["Replications", "replicate"]
 
-JOBS = 100_000
+JOBS = 100_000  # of a workload without end
 
 
 @dataclass(frozen=True)
@@ -116,21 +122,30 @@ def replicate(
     replications: int = 10,
     jobs: int | None = None,
     seed: int = 0,
+    workload: Workload | str | Path | None = None,
     warmup: float | None = None,
     workers: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> Replications:
     """Runs `replications` simulations with seeds of their own, in `workers` processes. Their number does not change the result by a bit.
 
-    Each has `jobs` jobs: 100,000, or more if a type is rare (see `enough_jobs`).
+    `jobs` count in each (100,000, or more if a type is rare, see `enough_jobs`; all of a workload that has an end). A `workload` draws its
+    jobs from the seed. A fixed one, a trace or a list, gives every run the same jobs: then the interval speaks of the policy's own chance
+    alone, and a policy without any is refused.
     """
-    if replications < 2:
-        raise BadSpec([Problem("replications", "must be at least 2", replications)])
-    if workers < 1:
-        raise BadSpec([Problem("workers", "must be at least 1", workers)])
-    jobs = enough_jobs(system, JOBS) if jobs is None else jobs
+    replications, workers = whole("replications", replications, 2), whole("workers", workers, 1)
+    jobs, seed, _ = checked_run(system, jobs, seed, warmup=warmup)
+    policy = as_policy(policy)
+    workload = None if workload is None else as_workload(workload, system)
+    if getattr(workload, "fixed", False) and not draws(policy):
+        rule = (
+            "gives every run the same jobs, and the policy draws nothing: all runs would be one. Use rota.simulate, or rota.traces.resample"
+        )
+        raise BadSpec([Problem("workload", rule, workload)])
+    if jobs is None and not isinstance(workload, Sized):
+        jobs = enough_jobs(system, JOBS) if workload is None else JOBS
     seeds = [int(child) for child in np.random.SeedSequence(seed).generate_state(replications)]
-    work = [(system, policy, jobs, each, warmup) for each in seeds]
+    work = [(system, policy, jobs, each, warmup, workload) for each in seeds]
     results: list[Result] = []
     if workers == 1:
         for task in work:
@@ -139,13 +154,34 @@ def replicate(
                 progress(len(results))
     else:
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            for result in pool.map(_one, work):
-                results.append(result)
+            for result in pool.map(_unpacked, [_packed(task) for task in work]):
+                results.append(replace(result, policy=policy))
                 if progress is not None:
                     progress(len(results))
     return Replications(tuple(results))
 
 
-def _one(task: tuple[System, Policy | str, int, int, float | None]) -> Result:
-    system, policy, jobs, seed, warmup = task
-    return simulate(system, policy, jobs=jobs, seed=seed, warmup=warmup)
+_Task = tuple[System, Policy, int | None, int, float | None, Workload | None]
+
+
+def _one(task: _Task) -> Result:
+    system, policy, jobs, seed, warmup, workload = task
+    return simulate(system, policy, jobs=jobs, seed=seed, warmup=warmup, workload=workload)
+
+
+def _packed(task: _Task) -> bytes:
+    """A task on its way to another process; cloudpickle takes functions and classes of a notebook or a script along."""
+    try:
+        packer = importlib.import_module("cloudpickle")
+    except ImportError:
+        packer = pickle
+    try:
+        return packer.dumps(task)  # type: ignore[no-any-return]
+    except Exception as error:  # whatever an object of the user's raises
+        hint = "pip install cloudpickle, " if packer is pickle else ""
+        rule = f"the policy or the workload cannot go to another process ({error}): {hint}put it into a module of its own, or use workers=1"
+        raise BadSpec([Problem("workers", rule)]) from error
+
+
+def _unpacked(packed: bytes) -> Result:
+    return replace(_one(pickle.loads(packed)), policy=FCFS())  # its own policy may be too much for pickle, and is known at home

@@ -61,7 +61,7 @@ class Run:
         self.log: list[Array] = []
         self._log_jobs = log_jobs  # the first jobs, of which everything is logged; 0 once all of them have left
         self._jobs = np.zeros(0, dtype=_JOB)
-        self._engine = runner_of(brain.decide, compiled, check)
+        self.engine = runner_of(brain.decide, compiled, check)
         self.state = new_state(system, brain, seeded(seed))
         empty_int, empty = np.empty(0, dtype=np.int64), np.empty(0)
         self.body = Body(
@@ -129,7 +129,7 @@ class Run:
             logging = self._log_jobs > 0
             if logging:
                 self._make_log()
-            stopped: Any = self._engine(
+            stopped: Any = self.engine(
                 self.state,
                 self.target,
                 self.body,
@@ -244,7 +244,7 @@ class Run:
         kinds, ages = self.body.kind[jobs], self.now - self.body.arrival[jobs]
         position = self.body.position[jobs]
         left = np.where(position >= 0, self.body.ends[position] - self.now, self.body.remaining[jobs])
-        waits, slowdown = np.maximum(ages - (self.body.size[jobs] - left), 0.0), ages / self.body.size[jobs]
+        waits, slowdown = np.maximum(ages - (self.body.size[jobs] - left), 0.0), ages / np.maximum(self.body.size[jobs], 1e-300)
         measured = np.column_stack([np.ones_like(ages), ages, ages**2, waits, waits**2, slowdown, slowdown**2])
         np.add.at(self.tally.rows, (self.state.sequence[jobs] >> int(self.tally.numbers[SHIFT]), kinds), measured)
         return np.bincount(kinds, minlength=len(self.system.names))

@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from rota.errors import BadSpec, Infeasible, Problem
+from rota.errors import Infeasible
 from rota.model import System
 from rota.model.workload import Chunk, Workload
 from rota.policy import Policy
+from rota.simulation.arguments import checked_chunks, checked_run
+from rota.simulation.compiling import will_compile
 from rota.simulation.measuring import Measuring
-from rota.simulation.named import as_policy
+from rota.simulation.named import as_policy, as_workload
 from rota.simulation.result import Result
 from rota.simulation.statistics import WARMUP
 from rota.simulation.workload import PoissonArrivals, initial_jobs
@@ -39,6 +42,7 @@ class SimulationProgress:
     events_per_s: float
     half_width: float
     time_s: float
+    compiling: bool = False  # the engine is compiled first, which is told before it begins
 
 
 def simulate(
@@ -47,14 +51,14 @@ def simulate(
     *,
     jobs: int | None = None,
     seed: int = 0,
-    workload: Workload | None = None,
+    workload: Workload | str | Path | None = None,
     until: float | None = None,
     warmup: float | None = None,
     log_jobs: int = 0,
     check: bool = False,
     progress: Callable[[SimulationProgress], None] | None = None,
 ) -> Result:
-    """Simulates a policy (or its name, as "first-fit") on a system.
+    """Simulates a policy (or its name, as "first-fit" or "module:function") on a system.
 
     A `workload` that has an end is played until its last job is done, and every job counts. Otherwise `jobs` jobs count (a million, or more
     if a type is rare: see `enough_jobs`); with `until`, as many as make the 95 % interval of the mean response time that narrow relative
@@ -63,13 +67,8 @@ def simulate(
     the laws of the engine after every event (slow). Ctrl-C ends the run; what was measured so far is returned.
     """
     policy = as_policy(policy)
-    problems = [Problem("jobs", "must be at least 100", jobs)] if jobs is not None and jobs < 100 else []
-    if until is not None and not 0 < until < 1:
-        problems.append(Problem("until", "must be between 0 and 1", until))
-    if warmup is not None and not 0 <= warmup < 1:
-        problems.append(Problem("warmup", "must be at least 0 and below 1", warmup))
-    if problems:
-        raise BadSpec(problems)
+    jobs, seed, log_jobs = checked_run(system, jobs, seed, until, warmup, log_jobs)
+    workload = None if workload is None else as_workload(workload, system)
     if workload is None and system.arrival_rate.sum() == 0:
         raise Infeasible("no jobs arrive: there is nothing to simulate")
     finite = isinstance(workload, Sized)
@@ -79,12 +78,14 @@ def simulate(
             raise Infeasible("the workload has no jobs: there is nothing to simulate")
     jobs = jobs or (enough_jobs(system) if workload is None else JOBS)
     measuring = Measuring(system, policy, seed, jobs, finite, log_jobs, check)
-    stream = _Stream((workload or PoissonArrivals()).chunks(system, measuring.workload_seed))
+    stream = _Stream(checked_chunks(workload or PoissonArrivals(), system, measuring.workload_seed))
+    begin = time.perf_counter()
+    interrupted, reached = False, None if until is None else False
+    if progress is not None and will_compile(measuring.run):
+        progress(SimulationProgress(0, jobs if until is None else None, 0.0, np.inf, 0.0, compiling=True))
     if workload is None and _is_short(system, jobs):
         kinds, sizes = initial_jobs(system, measuring.initial_seed)
         measuring.run.begin_with(kinds, sizes, sizes)
-    begin = time.perf_counter()
-    interrupted, reached = False, None if until is None else False
     try:
         for chunk in _pieces(stream, jobs, measuring):
             measuring.feed(chunk)

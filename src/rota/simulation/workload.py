@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numba as nb
 import numpy as np
@@ -108,6 +109,7 @@ def _fill(
 class Jobs:
     """A given list of jobs: arrival times in order, types (positions in the system), sizes, and estimates (the sizes if left out)."""
 
+    fixed: ClassVar[bool] = True  # the same for every seed
     times: ArrayLike
     kinds: ArrayLike
     sizes: ArrayLike
@@ -118,10 +120,14 @@ class Jobs:
 
     def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
         """The jobs in one go."""
-        times = np.ascontiguousarray(self.times, dtype=np.float64)
-        kinds = np.ascontiguousarray(self.kinds, dtype=np.int64)
-        sizes = np.ascontiguousarray(self.sizes, dtype=np.float64)
-        estimates = sizes if self.estimates is None else np.ascontiguousarray(self.estimates, dtype=np.float64)
+        kinds, floats = np.asarray(self.kinds), (self.times, self.sizes, self.sizes if self.estimates is None else self.estimates)
+        try:
+            times, sizes, estimates = (np.ascontiguousarray(values, dtype=np.float64) for values in floats)
+        except (TypeError, ValueError) as error:
+            raise BadSpec([Problem("jobs", f"need numbers: {error}")]) from None
+        if kinds.size and not np.issubdtype(kinds.dtype, np.integer):
+            raise BadSpec([Problem("jobs", "need types as whole numbers: positions in the system", str(kinds.dtype))])
+        kinds = np.ascontiguousarray(kinds, dtype=np.int64)
         if not (times.shape == kinds.shape == sizes.shape == estimates.shape) or times.ndim != 1:
             raise BadSpec([Problem("jobs", "times, kinds, sizes and estimates need the same length", times.shape)])
         if len(times) and (

@@ -15,12 +15,13 @@ import numpy as np
 
 from rota import __version__
 from rota.analysis import Analysis
+from rota.arguments import is_real, whole
 from rota.capacity import Load, system_load
 from rota.display import html_lines, html_table, number, verdict_cells
 from rota.errors import BadSpec, Infeasible, Problem, Unstable
 from rota.model import System
 from rota.policy import MSR, Policy
-from rota.simulation import Comparison, Difference, Result, compare, compare_pair, enough_jobs
+from rota.simulation import Comparison, Difference, Result, SimulationProgress, compare, compare_pair, enough_jobs
 from rota.study.plan_growth import Limit, against_load, limit_of
 from rota.study.plan_policies import analysis_of, capacity_needed, design_rotas, policies_of, small
 from rota.study.plan_words import choose, in_words, overload_text
@@ -39,6 +40,7 @@ class PlanProgress:
 
     step: str
     time_s: float
+    compiling: bool = False  # nothing more is told until the simulator of a policy is compiled
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,13 +145,22 @@ def plan(
     load. The same seed gives the same jobs to every policy. Takes half a minute or so. A rota is tuned for at most `tuning_s` seconds, by
     the clock, so two plans may differ a little.
     """
-    if jobs is not None and jobs < 5000:
-        raise BadSpec([Problem("jobs", "must be at least 5000: fewer say nothing about waiting", jobs)])
+    jobs, seed = None if jobs is None else whole("jobs", jobs, 5000), whole("seed", seed, 0)
+    if not isinstance(system, System):
+        raise BadSpec([Problem("system", "must be a rota.System (rota.read_system reads one from its file)", system)])
+    if not (is_real(tuning_s) and tuning_s > 0):
+        raise BadSpec([Problem("tuning_s", "must be positive and finite", tuning_s)])
     began = time.perf_counter()
 
-    def tell(step: str) -> None:
+    def tell(step: str, compiling: bool = False) -> None:
         if progress is not None:
-            progress(PlanProgress(step, time.perf_counter() - began))
+            progress(PlanProgress(step, time.perf_counter() - began, compiling))
+
+    def simulating(name: str, at: SimulationProgress) -> None:
+        if at.compiling:
+            tell(f"{name}: compiling its simulator, once on this machine", True)
+        else:
+            tell(f"{name}: {at.done:,} of {jobs:,} jobs")
 
     tell("system load")
     best = system_load(system, time_limit_s=10.0)
@@ -160,13 +171,11 @@ def plan(
     jobs = enough_jobs(system) if jobs is None else jobs
     grid_jobs = max(jobs // 5, 1000)
     tell("designing the rota")
-    rotas = design_rotas(system, jobs=grid_jobs, seed=seed + 1, time_limit_s=tuning_s)
+    rotas = design_rotas(system, jobs=grid_jobs, seed=seed + 1, time_limit_s=tuning_s, tell=simulating)
     rota = rotas[system.preemption].plain
     analysis, as_given = analysis_of(system, rota)
     policies = policies_of(system, rotas)
-    comparison = compare(
-        system, list(policies.values()), jobs=jobs, seed=seed, progress=lambda name, at: tell(f"{name}: {at.done:,} of {jobs:,} jobs")
-    )
+    comparison = compare(system, list(policies.values()), jobs=jobs, seed=seed, progress=simulating)
     if any(result.interrupted for result in comparison.results):
         raise KeyboardInterrupt
     results = dict(zip(comparison.labels, comparison.results, strict=True))
