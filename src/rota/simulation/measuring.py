@@ -45,15 +45,20 @@ class Growing(NamedTuple):
 
 
 class Measuring:
-    """A run with its batches and histograms. `finite`: the workload has an end, and every job of it counts.
+    """A run with its batches and histograms.
+
+    `finite`: the workload has an end, and every job of it counts. `poisson`: it is the system's own.
 
     A job counts in the batch of its arrival. When all jobs to be counted have come, a finite workload is played until no job is left; an
     endless one goes on with jobs that do not count, until those that count are done.
     """
 
-    def __init__(self, system: System, policy: Policy, seed: int, jobs: int, finite: bool, log_jobs: int, check: bool) -> None:
+    def __init__(
+        self, system: System, policy: Policy, seed: int, jobs: int, *, finite: bool, poisson: bool, log_jobs: int, check: bool
+    ) -> None:
         K = len(system.names)
-        self.system, self.policy, self.seed, self.finite = system, policy, seed, finite
+        self.system, self.policy, self.seed = system, policy, seed
+        self.finite, self.poisson = finite, poisson
         batches = min(max(_NUMBERS // K // 2 * 2, 4), _ROWS)  # an even number
         self.workload_seed, policy_seed, self.initial_seed = np.random.SeedSequence(seed).spawn(3)
         self.run = Run(
@@ -165,7 +170,7 @@ class Measuring:
         counted = counts.sum(axis=0)
         area = areas[:, 0].sum(axis=0)
         comes = (self.run.tally.arrived > 0) | (system.arrival_rate > 0) & (not self.finite)
-        few = comes & (counted - self.unfinished < FEWEST)
+        few = comes & ((counted - self.unfinished < FEWEST) | (self._expected(counted) < FEWEST))
         unsettled = growing.any() and not self.finite
         unknown = np.zeros(K, dtype=bool) if self.finite or unsettled else few
         refused = too_little(unknown, counted, np.maximum(area, total_time * system.offered_work * unknown))
@@ -240,6 +245,14 @@ class Measuring:
             fingerprint=f"{self._fingerprint % (1 << 64):016x}",
             log=self._log_table(),
         )
+
+    def _expected(self, counted: Array) -> Array:
+        """How many jobs of each type were to be expected, as far as that is known.
+
+        Runs that happen to have enough jobs of a rare type are not typical: whether there is a mean must not depend on luck alone.
+        """
+        rate = self.system.arrival_rate
+        return rate / rate.sum() * counted.sum() if self.poisson else counted
 
     def _histogram(self, cut: int) -> Int:
         """The counts of the segments that begin after the warm-up; of the last one at least."""

@@ -77,7 +77,7 @@ def simulate(
         if jobs == 0:
             raise Infeasible("the workload has no jobs: there is nothing to simulate")
     jobs = jobs or (enough_jobs(system) if workload is None else JOBS)
-    measuring = Measuring(system, policy, seed, jobs, finite, log_jobs, check)
+    measuring = Measuring(system, policy, seed, jobs, finite=finite, poisson=workload is None, log_jobs=log_jobs, check=check)
     stream = _Stream(checked_chunks(workload or PoissonArrivals(), system, measuring.workload_seed))
     begin = time.perf_counter()
     interrupted, reached = False, None if until is None else False
