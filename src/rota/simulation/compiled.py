@@ -13,7 +13,8 @@ from typing import Any
 
 import numba as nb
 
-from rota.decide.msr import msr, msr_backfill
+from rota.decide.backfill import backfill_full, backfill_none, backfill_setup
+from rota.decide.msr import msr
 from rota.decide.queue_order import easy, fcfs, first_fit_policy, server_filling
 from rota.decide.weights import max_weight, randomized_timers
 from rota.kernel import kernel
@@ -23,7 +24,7 @@ from rota.simulation.own import bounds_checked, check_return_type, guarded, out_
 __all__ = ["runner_of"]
 
 _njit: Any = nb.njit
-_BUILT_IN = (fcfs, first_fit_policy, easy, server_filling, max_weight, randomized_timers, msr, msr_backfill)
+_BUILT_IN = (fcfs, first_fit_policy, easy, server_filling, max_weight, randomized_timers, msr, backfill_full, backfill_none, backfill_setup)
 
 
 @cache
