@@ -52,7 +52,7 @@ def test_tables(policy, capsys):
     assert lines[14:] == ["Arrivals can grow by a factor of up to 1.035 under this policy."]
 
 
-FREE = {"policy", "names", "states", "working_fraction", "load", "stable", "largest_scaling", "remarks"}
+FREE = {"policy", "names", "states", "working_fraction", "load", "service_share", "stable", "largest_scaling", "remarks"}
 CHEAP = {"lower", "upper", "prediction", "heavy_traffic_constant"}
 EXACT = {"exact", "variance", "decay_rate", "response_time", "mean_response_time", "accuracy"}
 

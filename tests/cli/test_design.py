@@ -137,6 +137,15 @@ def test_tuned_on_the_response_time(capsys):
     assert json.loads(capsys.readouterr().out)["mean_response_time"] < 0.5 * 173.762
 
 
+def test_a_limit_for_a_type(capsys):
+    """--max-response-time.TYPE holds in the result; one that nobody can keep ends with 1 and says why."""
+    tuned = ["design", PAPER, "--preemption", "full", "--objective", "response-time", "--time-limit", "4", "--json"]
+    assert main([*tuned, "--max-response-time.type3", "8"]) == 0
+    assert json.loads(capsys.readouterr().out)["response_time"][2] <= 8
+    assert main([*tuned, "--max-response-time.type1", "0.5"]) == 1
+    assert "even with the server to itself" in capsys.readouterr().err
+
+
 def test_too_much_work(tmp_path, capsys):
     """A load of 1 or more ends with 1 and the way out, and writes no file."""
     file, output = tmp_path / "busy.toml", tmp_path / "policy.json"

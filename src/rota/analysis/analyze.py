@@ -258,6 +258,16 @@ class Analysis:
         return float(lam @ self.exact / lam.sum())
 
     @property
+    def service_share(self) -> Array:
+        """The part of the server that the policy sets aside for each type, in the resource of which it needs the largest part.
+
+        E[u_i] max_r D_ir/P_r, its dominant share. Of it the part ρ_i is used. Shares may sum to more than 1 where types need different
+        resources.
+        """
+        one_job = np.max(self.system.demand / self.system.capacity, axis=1)
+        return np.asarray(self.process.mean_schedule * one_job)
+
+    @property
     def idle_slots(self) -> Array:
         """The part of each type's slots that holds no job: 1 − ρ_i."""
         return 1 - self.load

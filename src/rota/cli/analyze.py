@@ -60,6 +60,7 @@ def as_fields(answer: rota.Analysis, *, exact: bool) -> dict[str, Any]:
         "states": len(answer.process),
         "working_fraction": answer.process.working_fraction,
         "load": answer.load.tolist(),
+        "service_share": answer.service_share.tolist(),
         "stable": answer.stable,
         "largest_scaling": answer.largest_scaling,
     }

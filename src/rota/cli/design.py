@@ -29,6 +29,7 @@ def design(
     route: Literal["type-order", "fastest-first", "parallel", "random", "search"] = "type-order",
     opening: Literal["late", "early"] = "late",
     seed: int = 0,
+    max_response_time: dict[str, float] | None = None,
     time_limit: float = 30.0,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
@@ -59,6 +60,8 @@ def design(
         Without preemption: whether new slots open at the end of a move or as soon as there is room.
     seed
         For --route random.
+    max_response_time
+        With --objective response-time: the largest mean response time that a type may have, as in --max-response-time.train 5.
     time_limit
         Seconds that --objective response-time may take.
     json
@@ -82,6 +85,7 @@ def design(
             route=route,
             opening=opening,
             seed=seed,
+            max_response_time=max_response_time,
             time_limit_s=time_limit,
             progress=show,
         )
