@@ -389,6 +389,22 @@ class Floor:
             yield self._by_place[place].id
             place = int(self.state.newer[place])
 
+    def own(self) -> Sequence[_Job]:
+        """Jobs that no type encloses, in order of arrival."""
+        return list(self._own.values())
+
+    def typed(self) -> Iterable[_Job]:
+        """Jobs of types."""
+        return self._by_place.values()
+
+    def started(self) -> Iterable[_Job]:
+        """Jobs that hold something, or may: all that do not simply wait."""
+        return (job for job in self.jobs.values() if job.state != "waiting")
+
+    def is_behind(self) -> bool:
+        """Whether the last decision could not be carried out whole."""
+        return self._undone
+
     def copy(self) -> Floor:
         """An independent floor in the same state; what never changes is shared."""
         twin = copy.copy(self)

@@ -26,6 +26,7 @@ from rota.live.replan import Replanned, learned_system, replan
 from rota.live.shares import Shares
 from rota.live.store import Job, PlanRow, Store
 from rota.live.tasks import Tasks
+from rota.model import System
 from rota.model.live import OWN_TYPE
 from rota.policy import PlanFile, plan_file_from_json, plan_file_to_json, policy_from_json
 
@@ -139,6 +140,13 @@ class Planner:
         """What is known now."""
         return self.learner.estimate(boot_now())
 
+    def learnt(self) -> System:
+        """The system with the rates and sizes that were seen, drawn a little to the plan's."""
+        return self._learnt(self.estimate())
+
+    def _learnt(self, estimate: Estimate) -> System:
+        return learned_system(self.plan.system, estimate.arrival_rate, estimate.mean_size_s, self.plan.live.unit_s)
+
     def _later(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
 
@@ -164,7 +172,7 @@ class Planner:
 
     async def _redesign(self, estimate: Estimate, reason: str) -> None:
         plan = self.plan
-        system = learned_system(plan.system, estimate.arrival_rate, estimate.mean_size_s, plan.live.unit_s)
+        system = self._learnt(estimate)
         new = await self._replanned(system, design=True)
         if new is None or self.pinned:
             return

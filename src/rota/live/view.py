@@ -25,7 +25,7 @@ from rota.model.live import OWN_TYPE
 if TYPE_CHECKING:
     from rota.live.planner import Planner
 
-__all__ = ["explanation", "job_message", "phase_of", "status_of", "why_not"]
+__all__ = ["job_message", "phase_of", "status_of", "why_not", "with_futures"]
 
 _MOST_NAMED = 20
 _FUTURES = 10  # so many, or nothing is said about nine of ten
@@ -262,16 +262,14 @@ def why_not(queue: Queue, job: Job, request: Request) -> tuple[str, int | None]:
     return " ".join(sentences), ahead
 
 
-def explanation(job: Job, text: str, ahead: int | None, starts: list[float], unit_s: float) -> Explanation:
-    """The answer, with what the futures say."""
+def with_futures(now: Explanation, starts: list[float], unit_s: float) -> Explanation:
+    """An answer with what the futures say."""
     if not starts:
-        return Explanation(id=job.id, state=job.state, text=text, ahead=ahead)
+        return now
     median, late = (float(np.quantile(starts, level)) * unit_s for level in (0.5, 0.9))
     if len(starts) < _FUTURES:
         futures = f"{len(starts)} simulated future{'s' * (len(starts) > 1)}"
         rough = f" By {futures}, all there was time for, it starts in about {duration(median)}."
-        return Explanation(id=job.id, state=job.state, text=text + rough, ahead=ahead, start_median_s=median, runs=len(starts))
+        return now.model_copy(update={"text": now.text + rough, "start_median_s": median, "runs": len(starts)})
     expected = f" By {len(starts)} futures simulated from now, it starts in about {duration(median)}, in nine of ten by {duration(late)}."
-    return Explanation(
-        id=job.id, state=job.state, text=text + expected, ahead=ahead, start_median_s=median, start_p90_s=late, runs=len(starts)
-    )
+    return now.model_copy(update={"text": now.text + expected, "start_median_s": median, "start_p90_s": late, "runs": len(starts)})

@@ -74,7 +74,7 @@ class Run:
             ends=empty,
             unused=empty_int,
             numbers=np.zeros(10, dtype=np.int64),
-            times=np.full(1, np.inf),
+            times=np.full(2, np.inf),
             log=np.empty((_LOG if log_jobs else 0, 4)),
         )
         self.target = np.zeros(len(system.names), dtype=np.int64)
