@@ -8,8 +8,9 @@ from typing import Literal
 
 import numpy as np
 
+from rota.analysis.cost import QUICK_S, Cost, cost_by_level, cost_of_loop
 from rota.analysis.loop import solve_loop
-from rota.analysis.phase_type import solve_phase_type
+from rota.analysis.phase_type import phase_count, solve_phase_type
 from rota.analysis.qbd import solve_qbd
 from rota.analysis.queue import TypeQueue
 from rota.analysis.solution import QueueLength, empty_queue
@@ -21,14 +22,13 @@ from rota.errors import BadSpec, Infeasible, NotConverged, Problem, Unstable
 from rota.model import Exponential, PhaseTypeFamily, System
 from rota.policy import MSR
 from rota.process import ModulatingProcess, build_process, check_process
+from rota.threads import one_thread
 
 __all__ = ["Analysis", "analyze", "analyze_process"]
 
 Sizes = Literal["as given", "exponential"]
 
 _SMALL = 150  # phases up to which a matrix per level is the simplest and fast
-_LARGEST = 4000  # phases beyond which first-passage matrices take too long
-_MEMORY = 1.5e8  # matrix entries held at once
 
 
 @dataclass(frozen=True)
@@ -166,17 +166,45 @@ class Analysis:
         if queue.arrival_rate == 0:
             return empty_queue()
         self.require_stable()
-        if (size := self._phases(queue)) is not None:
-            return solve_phase_type(queue, size)
-        N, beta = len(self.process), queue.max_parallel
-        if N > _LARGEST or (self.process.loop is None and N * N * beta > _MEMORY):
+        cost, by_level = self._cost(queue)
+        size = self._phases(queue)
+        if size is None and not cost.affordable:
             raise Infeasible(
-                f"the exact law of {self.system.names[i]!r} needs {N:,} phases and {beta:,} boundary levels, more than can be solved: "
-                "use the bounds and the prediction, or simulate"
+                f"the exact law of {self.system.names[i]!r} needs {len(self.process):,} phases and {queue.max_parallel:,} boundary levels, "
+                f"which would take about {cost.time_s:,.0f} s and {8e-9 * cost.entries:,.1f} GB: use the bounds and the prediction, "
+                "or simulate"
             )
-        if N <= _SMALL or self.process.loop is None:
-            return solve_qbd(queue)
-        return solve_loop(queue)
+        with one_thread(len(self.process)):
+            if size is not None:
+                return solve_phase_type(queue, size)
+            return solve_qbd(queue) if by_level else solve_loop(queue)
+
+    def _cost(self, queue: TypeQueue) -> tuple[Cost, bool]:
+        """What the exact law of a queue takes, and whether it is solved by a matrix per level."""
+        N, beta = len(self.process), queue.max_parallel
+        size = self._phases(queue)
+        if size is not None:
+            return cost_by_level(phase_count(queue, len(size.representation[0])), beta), True
+        by_level, by_loop = cost_by_level(N, beta), cost_of_loop(N, beta)
+        if self.process.loop is None or (N <= _SMALL and by_level.affordable):
+            return by_level, True
+        return (by_loop, False) if by_loop.affordable or not by_level.affordable else (by_level, True)
+
+    @cached_property
+    def exact_time_s(self) -> float:
+        """About how many seconds `exact` takes on one core: an estimate from the sizes of the matrices, the same on every machine."""
+        costs = [self._cost(queue)[0] for queue in self.queues if queue.arrival_rate > 0]
+        return sum(cost.time_s if cost.affordable else np.inf for cost in costs)
+
+    @cached_property
+    def has_exact(self) -> bool:
+        """Whether exact values are at hand: the policy is stable, they take a second or two, and the iteration converges."""
+        if not self.stable or self.exact_time_s > QUICK_S:
+            return False
+        try:
+            return bool(np.isfinite(self.exact).all())
+        except (NotConverged, Infeasible):
+            return False
 
     @cached_property
     def exact(self) -> Array:
@@ -284,7 +312,7 @@ class Analysis:
             columns |= {"E[Q] at least": self.lower, "at most": self.upper}
             columns |= {"predicted": self.prediction} if self.exponential else {}
         # To look at an object should take no time: exact values are shown where they are at hand or quick to get.
-        exact = self.stable and ("exact" in vars(self) or (len(self.process) <= _SMALL and self.accurate))
+        exact = "exact" in vars(self) or (self.has_exact and self.accurate)
         if exact:
             columns |= {"exact": self.exact, "E[T]": self.response_time}
         rows = [(name, *(number(column[i], 5) for column in columns.values())) for i, name in enumerate(self.system.names)]

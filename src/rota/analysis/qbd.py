@@ -103,7 +103,9 @@ def first_passage(lam: float, local: Array, down: Array) -> tuple[Array, float]:
     """G of the homogeneous part and its residual. `local` without diagonal; A₁ = local − diag(row sums of local + down + λ).
 
     Logarithmic reduction (Latouche and Ramaswami 1993): converges quadratically, as long as the queue is stable; then a few turns of
-    G = (−A₁ − λG)^{-1} A₂.
+    G = (−A₁ − λG)^{-1} A₂. H and L are the probabilities to go 2ᵏ levels up or down before the other: H·1 + L·1 = 1, hence
+    (I − HL − LH)·1 = (H² + L²)·1, which gives the diagonal without subtraction. So close to load 1, where I − HL − LH is nearly singular,
+    no digits are lost.
     """
     N = len(local)
     A1 = local.copy()
@@ -113,10 +115,10 @@ def first_passage(lam: float, local: Array, down: Array) -> tuple[Array, float]:
     H: Array = lam * inverse
     L: Array = inverse @ down
     G, T = L.copy(), H.copy()
-    identity = np.eye(N)
     for _ in range(64):
-        U = H @ L + L @ H
-        both = np.linalg.solve(identity - U, np.hstack([H @ H, L @ L]))
+        squares = np.hstack([H @ H, L @ L])
+        both = np.linalg.solve(m_matrix(H @ L + L @ H, squares.sum(axis=1)), squares)
+        both /= both.sum(axis=1, keepdims=True)
         H, L = both[:, :N], both[:, N:]
         step = T @ L
         G += step

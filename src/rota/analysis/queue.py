@@ -24,6 +24,7 @@ from scipy.special import gammaincc, gammaln
 
 from rota.arrays import Array
 from rota.process import ModulatingProcess
+from rota.threads import one_thread
 
 __all__ = ["TypeQueue", "erlang_c", "relative_completions"]
 
@@ -160,7 +161,8 @@ def relative_completions(process: ModulatingProcess, ring_rate: Array) -> Array:
         delta[order] = -np.concatenate([[0.0], np.cumsum(gained)[:-1]])
     elif N <= _DENSE:
         G = process.generator.toarray()
-        delta = np.linalg.solve(G - np.outer(np.ones(N), process.stationary), -excess)
+        with one_thread(N):
+            delta = np.linalg.solve(G - np.outer(np.ones(N), process.stationary), -excess)
     else:
         ones = np.ones((N, 1))
         bordered = sp.block_array([[process.generator, ones], [process.stationary[None, :], None]], format="csc")

@@ -20,6 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
@@ -166,6 +167,7 @@ def system_load(
         raise BadSpec([Problem("gap", "must be finite and not negative", gap)])
     if time_limit_s is not None and not time_limit_s >= 0:
         raise BadSpec([Problem("time_limit", "must not be negative", time_limit_s)])
+    _compile()
     start = time.perf_counter()
     search = _Search(system)
     if not search.active.any():
@@ -185,6 +187,16 @@ def system_load(
         if not search.iterations:
             raise
     return search.answer(time.perf_counter() - start)
+
+
+@cache
+def _compile() -> None:
+    """Has the kernels compiled, once: where they are not cached on disk that takes longer than many a time limit."""
+    search = _Search(System([2.0], [[1.0]], [1.0], [1.0]))
+    search.solve_master()
+    search.greedy()
+    search.exact(0.0, None)
+    search.answer(0.0)
 
 
 class _Search:

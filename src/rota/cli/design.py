@@ -15,6 +15,8 @@ from rota.cli.output import ProgressLine, check_place, print_json, remark
 if TYPE_CHECKING:
     from rota.design import SwitchingRate, TuneProgress
 
+_BREAK_EVEN = 400  # exact values that the break-even setup rate takes, about
+
 
 def design(
     file: Path,
@@ -63,10 +65,12 @@ def design(
     max_response_time
         With --objective response-time: the largest mean response time that a type may have, as in --max-response-time.train 5.
     time_limit
-        Seconds that --objective response-time may take.
+        Seconds that the design may take. What would take longer is done by the prediction, with a remark.
     json
         Print one JSON object instead of tables.
     """
+    from rota.design import find_design
+
     system = rota.read_system(file)
     if output is not None:
         check_place(output)
@@ -75,7 +79,7 @@ def design(
         def show(at: TuneProgress) -> None:
             line.update(at.time_s, f"mean response time {at.mean_response_time:.4g} (from {at.start:.4g}), {at.step}, {at.time_s:.0f} s")
 
-        policy = rota.design_policy(
+        found = find_design(
             system,
             preemption,
             switching_rate=switching_rate,
@@ -89,27 +93,31 @@ def design(
             time_limit_s=time_limit,
             progress=show,
         )
+    policy = found.policy
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         rota.save_policy(policy, output)
+    for text in found.remarks:
+        remark(text)
     answer = rota.analyze(system, policy, sizes="exponential")
+    exact = answer.has_exact
     if json:
-        print_json(as_fields(answer, exact=_small(answer)))
+        print_json(as_fields(answer, exact=exact))
         return
-    print_analysis(answer, exact=_small(answer))
-    if policy.preemption != "full" and objective == "load" and switching_rate is None and len(policy.weights) > 1:
-        print(_about_the_rate(rota.choose_switching_rate(system, policy, by=by), system))
-    if policy.preemption == "setup" and _small(answer) and len(policy.weights) > 1:
+    print_analysis(answer, exact=exact)
+    if found.choice is not None and policy.preemption != "full" and objective == "load" and len(policy.weights) > 1:
+        print(_about_the_rate(found.choice, system, time_limit))
+    if policy.preemption == "setup" and exact and len(policy.weights) > 1 and _BREAK_EVEN * answer.exact_time_s <= time_limit:
         print(_about_setups(rota.break_even_setup_rate(system)))
     if output is not None:
         remark(f"policy written to {output}")
 
 
-def _about_the_rate(choice: SwitchingRate, system: rota.System) -> str:
+def _about_the_rate(choice: SwitchingRate, system: rota.System, time_limit: float) -> str:
     """How good the choice of the switching rate is, in words."""
     if choice.by != "exact":
         return choice.explain()
-    predicted = rota.choose_switching_rate(system, choice.policy, by="prediction")
+    predicted = rota.choose_switching_rate(system, choice.policy, by="prediction", time_limit_s=time_limit)
     other = f"{choice.explain()} The prediction would choose {predicted.rate:.6g}; the bounds prove "
     if not predicted.useful:
         return other + "nothing useful about that one."
@@ -123,8 +131,3 @@ def _about_setups(break_even: float) -> str:
     if break_even == 0:
         return "Preempting pays, however slow the setups."
     return f"Preempting pays if the setup rate is above {break_even:.4g} (setups shorter than {1 / break_even:.4g}), not otherwise."
-
-
-def _small(answer: rota.Analysis) -> bool:
-    """Whether exact values take no noticeable time; `rota analyze` computes them for large processes too."""
-    return len(answer.process) <= 400

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal
 
@@ -12,19 +13,35 @@ from scipy.optimize import brentq
 from rota.analysis import analyze
 from rota.arguments import whole
 from rota.capacity import Load, system_load
+from rota.design.deadline import Deadline
 from rota.design.fairness import ResponseLimits
-from rota.design.switching import Yardstick, choose_switching_rate, measure
-from rota.design.tune import TuneProgress, tune_response_time
+from rota.design.switching import SwitchingRate, Yardstick, choose_switching_rate, choose_within, measure
+from rota.design.tune import TuneProgress, tune_within
 from rota.errors import BadSpec, Infeasible, Problem, Unstable
 from rota.model import Preemption, System
 from rota.policy import MSR, Opening, Route
+from rota.threads import one_thread
 
-__all__ = ["Objective", "balanced_policy", "break_even_setup_rate", "design_policy"]
+__all__ = ["Design", "Objective", "balanced_policy", "break_even_setup_rate", "design_policy", "find_design"]
 
 Objective = Literal["load", "response-time"]
 RouteChoice = Route | Literal["random", "search"]
 
+_LOAD_S = 5.0  # the load may take that much in any case: without it there is no rota
 _FAR = 1e6  # setups beyond so many times the service rates are as good as free, or never done
+
+
+@dataclass(frozen=True)
+class Design:
+    """A policy, and how it was found.
+
+    `choice`: how the switching rate of the balanced rota was chosen, None if it was given. `remarks`: what else there is to say, such as
+    that the prediction had to stand in for exact values; most often nothing.
+    """
+
+    policy: MSR
+    choice: SwitchingRate | None
+    remarks: tuple[str, ...] = ()
 
 
 def design_policy(
@@ -46,13 +63,47 @@ def design_policy(
 
     `preemption` and `setup_rate` are the system's unless given. `objective="load"`: the paper's design, candidates and weights that
     balance the loads of the types (Eq. optimization, solved to optimality), in a loop in lexicographic order, with the best switching rate.
-    `objective="response-time"`: from there on everything is tuned on E[T] for at most `time_limit_s`, and never ends worse. With it,
-    `max_response_time`, as `{"train": 5.0}`, limits E[T_i] of some types; `Infeasible` if no policy that keeps the limits was found.
+    `objective="response-time"`: from there on everything is tuned on E[T], and never ends worse. With it, `max_response_time`, as
+    `{"train": 5.0}`, limits E[T_i] of some types; `Infeasible` if no policy that keeps the limits was found.
 
-    `switching_rate` is kept if given; None means: choose it, `by` the exact E[T] (default where the process is small), the prediction
-    or a bound. `route`, `opening`: how an nMSR moves between schedules, see `rota.MSR`; "random" orders by `seed`, "search" the best by
-    prediction.
+    `switching_rate` is kept if given; None means: choose it, `by` the exact E[T] (default where that is estimated to fit the time limit),
+    the prediction or a bound. `route`, `opening`: how an nMSR moves between schedules, see `rota.MSR`; "random" orders by `seed`, "search"
+    the best by prediction. `time_limit_s` is for all of it: what would take longer is left out, or done by the prediction.
+    `rota.design.find_design` also tells what was.
     """
+    return find_design(
+        system,
+        preemption,
+        switching_rate=switching_rate,
+        setup_rate=setup_rate,
+        objective=objective,
+        by=by,
+        route=route,
+        opening=opening,
+        seed=seed,
+        max_response_time=max_response_time,
+        time_limit_s=time_limit_s,
+        progress=progress,
+    ).policy
+
+
+@one_thread()
+def find_design(
+    system: System,
+    preemption: Preemption | None = None,
+    *,
+    switching_rate: float | None = None,
+    setup_rate: float | None = None,
+    objective: Objective = "load",
+    by: Yardstick | None = None,
+    route: RouteChoice = "type-order",
+    opening: Opening = "late",
+    seed: int = 0,
+    max_response_time: Mapping[str, float] | None = None,
+    time_limit_s: float = 30.0,
+    progress: Callable[[TuneProgress], None] | None = None,
+) -> Design:
+    """`design_policy` with an account of how the policy was found."""
     if objective not in ("load", "response-time"):
         raise BadSpec([Problem("objective", 'must be "load" or "response-time"', objective)])
     seed = whole("seed", seed, 0)
@@ -61,26 +112,34 @@ def design_policy(
             [Problem("max_response_time", 'goes with objective="response-time": balanced loads are not tuned', max_response_time)]
         )
     limits = ResponseLimits.of(system, max_response_time)
-    best = system_load(system)
+    if not time_limit_s >= 0:
+        raise BadSpec([Problem("time_limit_s", "must not be negative", time_limit_s)])
+    deadline = Deadline.after(time_limit_s)
+    best = system_load(system, time_limit_s=max(time_limit_s, _LOAD_S))
     policy = balanced_policy(system, best, preemption, setup_rate=setup_rate, opening=opening)
-    policy = _routed(system, policy, route, seed)
+    policy = _routed(system, policy, route, seed, deadline)
+    choice = None
     if switching_rate is not None:
         policy = policy.replace(switching_rate=switching_rate)
         analyze(system, policy, sizes="exponential").require_stable()
     else:
-        policy = choose_switching_rate(system, policy, by=by).policy
+        choice = choose_within(deadline, system, policy, by)
+        policy = choice.policy
+    remarks: tuple[str, ...] = (choice.remark,) if choice is not None and choice.remark else ()
     if objective == "load":
-        return policy
+        return Design(policy, choice, remarks)
     keep = switching_rate is not None
-    tuned = tune_response_time(
-        system, policy, best, by=by, keep_rate=keep, max_response_time=max_response_time, time_limit_s=time_limit_s, progress=progress
-    )
-    if tuned.preemption != "full":
-        return tuned
-    if switching_rate is None and len(tuned.weights) > 1:  # it was tuned in the limit of fast switching
-        tuned = limits.fast_enough(choose_switching_rate(system, tuned).policy)
-    before, after = (measure(analyze(system, p, sizes="exponential"), by or "exact") for p in (policy, tuned))
-    return tuned if after <= before or limits.any else policy
+    tuned = tune_within(deadline, system, policy, best, by=by, keep_rate=keep, limits=limits, progress=progress)
+    remarks += (tuned.remark,) if tuned.remark else ()
+    if tuned.policy.preemption != "full":
+        return Design(tuned.policy, choice, remarks)
+    found = tuned.policy
+    if switching_rate is None and len(found.weights) > 1:  # it was tuned in the limit of fast switching
+        found = limits.fast_enough(choose_within(deadline, system, found).policy)
+    answers = [analyze(system, p, sizes="exponential") for p in (policy, found)]
+    yardstick = by or ("exact" if all(answer.has_exact for answer in answers) else "prediction")
+    before, after = (measure(answer, yardstick) for answer in answers)
+    return Design(found if after <= before or limits.any else policy, choice, remarks)
 
 
 def balanced_policy(
@@ -109,7 +168,7 @@ def balanced_policy(
     )
 
 
-def _routed(system: System, policy: MSR, route: RouteChoice, seed: int) -> MSR:
+def _routed(system: System, policy: MSR, route: RouteChoice, seed: int, deadline: Deadline) -> MSR:
     n, K = policy.candidates.shape
     if route == "random":
         rng = np.random.default_rng(seed)
@@ -118,14 +177,17 @@ def _routed(system: System, policy: MSR, route: RouteChoice, seed: int) -> MSR:
         return policy.replace(route=route)
     if policy.preemption != "none" or n == 1:
         return policy
-    return _best_routes(system, policy)
+    return _best_routes(system, policy, deadline)
 
 
-def _best_routes(system: System, policy: MSR) -> MSR:
-    """Draining orders of lowest predicted E[T]: all orders of each move in turn, or exchanges of neighbours where there are too many."""
+def _best_routes(system: System, policy: MSR, deadline: Deadline) -> MSR:
+    """Draining orders of lowest predicted E[T]: all orders of each move in turn, or exchanges of neighbours where there are too many.
+
+    Takes half of the time at most; the rest is for the switching rate.
+    """
     n, K = policy.candidates.shape
     orders = [list(range(K)) for _ in range(n)]
-    policy = choose_switching_rate(system, policy.replace(route=orders), by="prediction").policy
+    policy = choose_within(deadline, system, policy.replace(route=orders), "prediction").policy
     value = measure(analyze(system, policy, sizes="exponential"), "prediction")
     improved = True
     while improved:
@@ -134,6 +196,8 @@ def _best_routes(system: System, policy: MSR) -> MSR:
             drained = [i for i in orders[s] if policy.candidates[s, i] > policy.candidates[(s + 1) % n, i]]
             rest = [i for i in orders[s] if i not in drained]
             for order in _neighbours(drained):
+                if deadline.left_s < deadline.budget_s / 2:
+                    return policy
                 changed = [*orders[:s], [*order, *rest], *orders[s + 1 :]]
                 tried = policy.replace(route=changed)
                 found = measure(analyze(system, tried, sizes="exponential"), "prediction")

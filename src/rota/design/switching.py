@@ -5,12 +5,15 @@ whose        E[T] is within `loss` of that limit.
 nMSR, sMSR   too slow makes queues grow while the other types are served, too fast wastes time on switching: α* minimises E[T], exactly or
 by        the prediction or a bound. With the bounds, E[T](chosen α) / min_α E[T] ≤ upper bound at the choice / min_α lower bound:
 `guarantee`.
+
+E[T] is exact where that is estimated to fit the time limit; otherwise, and where exact values do not converge, the prediction decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal, get_args
 
 import numba as nb
@@ -19,11 +22,13 @@ from scipy.optimize import minimize_scalar
 
 from rota.analysis import Analysis
 from rota.arrays import Array, Int
-from rota.errors import BadSpec, Infeasible, Problem, Unstable
+from rota.design.deadline import Deadline, OutOfTime
+from rota.errors import BadSpec, Infeasible, NotConverged, Problem, Unstable
 from rota.model import System
 from rota.policy import MSR
 from rota.process import TIMER, ModulatingProcess, build_process
 from rota.process.build import check_policy
+from rota.threads import one_thread
 
 __all__ = ["SwitchingRate", "Yardstick", "choose_switching_rate", "fast_switching_limit", "measure"]
 
@@ -32,7 +37,8 @@ Yardstick = Literal["exact", "prediction", "upper", "lower"]
 _GRID = 33
 _FASTEST = 10.0  # times the fastest completion or setup of the process
 _USEFUL = 1.0  # a rate that is only known to be within a factor of two of the best is not known to be good
-_EXACT_STATES = 400  # up to so many states the exact value is the default yardstick
+_SEARCH = 25  # exact values that the choice of a rate takes, about
+_PATIENCE_S = 30.0  # what they may take where no time limit is given
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,8 @@ class SwitchingRate:
 
     `guarantee` 0.1 means: within 10 % of the best; above 1 it is not `useful`, and `explain` says so. It is over all α for preemption
     "full"; else over those up to ten times the fastest completion or setup of the process, beyond which working states are hardly ever
-    seen. `limit`: for preemption "full", E[T] as α → ∞.
+    seen; infinite if nothing is proved. `limit`: for preemption "full", E[T] as α → ∞. `remark` says why the yardstick is not the exact
+    E[T] where that was wanted; empty otherwise.
     """
 
     policy: MSR
@@ -50,6 +57,7 @@ class SwitchingRate:
     by: Yardstick
     guarantee: float
     limit: float | None = None
+    remark: str = ""
 
     @property
     def useful(self) -> bool:
@@ -78,71 +86,168 @@ def measure(analysis: Analysis, by: Yardstick) -> float:
     return analysis.little(getattr(analysis, by))
 
 
-def _least(analysis: Analysis) -> float:
-    """A lower bound on E[T]: there are never fewer jobs than busy slots, λ_i/μ_i on average, where the bound of the theorem says less."""
-    return analysis.little(np.maximum(analysis.lower, analysis.system.offered_work))
+def choose_switching_rate(
+    system: System, policy: MSR, *, by: Yardstick | None = None, loss: float = 0.01, time_limit_s: float | None = None
+) -> SwitchingRate:
+    """The policy with the best switching rate; sizes are taken as exponential. `policy.switching_rate` is ignored.
+
+    `by` None means: the exact E[T] if that is estimated to fit `time_limit_s` (or half a minute), otherwise the prediction. When the time
+    is over, the best rate by the prediction found so far is the answer, and `remark` says so.
+    """
+    if time_limit_s is not None and not time_limit_s >= 0:
+        raise BadSpec([Problem("time_limit_s", "must not be negative", time_limit_s)])
+    return choose_within(Deadline.after(time_limit_s), system, policy, by, loss)
 
 
-def choose_switching_rate(system: System, policy: MSR, *, by: Yardstick | None = None, loss: float = 0.01) -> SwitchingRate:
-    """The policy with the best switching rate; sizes are taken as exponential. `policy.switching_rate` is ignored."""
+@one_thread()
+def choose_within(deadline: Deadline, system: System, policy: MSR, by: Yardstick | None = None, loss: float = 0.01) -> SwitchingRate:
+    """`choose_switching_rate` with a time limit that began before."""
     check_policy(system, policy)
     if by is not None and by not in get_args(Yardstick):
         raise BadSpec([Problem("by", f"must be one of {', '.join(get_args(Yardstick))}", by)])
-    at = _Rates(system, policy)
-    if by is None:
-        by = "exact" if len(at.process) <= _EXACT_STATES else "prediction"
+    _require_stable_when_slow(system, policy)
+    at = _Rates(system, policy, deadline)
+    start = at(1.0)
     if len(policy.weights) == 1:
-        value = measure(at(1.0), by)
-        return SwitchingRate(policy, policy.switching_rate, value, by, 0.0)
-    return _fast_enough(at, by, loss) if policy.preemption == "full" else _best(at, by)
+        start.require_stable()
+    wanted: Yardstick = by or "exact"
+    needed = by is None or (by != "exact" and policy.preemption == "full")  # whoever asks for exact values gets them
+    if needed and _SEARCH * start.exact_time_s > min(_PATIENCE_S, deadline.budget_s):
+        size = f"{len(at.process):,} states, up to {int(at.process.schedules.max()):,} jobs of a type at once"
+        return at.by_prediction(loss, f"exact values of this process ({size}) take too long")
+    try:
+        return at.search(wanted, loss)
+    except OutOfTime:
+        return at.by_prediction(loss, f"exact values took longer than the time limit of {deadline.budget_s:g} s")
+    except NotConverged as problem:
+        if by is not None:
+            raise NotConverged(f"{problem}: choose the switching rate by the prediction or a bound") from None
+        return at.by_prediction(loss, f"exact values did not converge ({problem})")
+
+
+def _require_stable_when_slow(system: System, policy: MSR) -> None:
+    """Raises where no switching rate is slow enough: switching only takes time from the working states, which have the weights given."""
+    served = policy.weights @ policy.candidates
+    arrives = system.arrival_rate > 0
+    if (arrives & (served == 0)).any():
+        i = int(np.argmax(arrives & (served == 0)))
+        raise Unstable(f"type {system.names[i]!r} arrives but is in no schedule of the policy")
+    load = np.divide(system.offered_work, served, out=np.zeros(len(served)), where=arrives)
+    i = int(np.argmax(load))
+    if load[i] >= 1 and policy.preemption != "full" and len(policy.weights) > 1:
+        raise Unstable(_too_slow(system, i, load[i]))
+
+
+def _too_slow(system: System, i: int, load: float) -> str:
+    return f"load {load:.4g} of type {system.names[i]!r} is not below 1 at any switching rate"
 
 
 class _Rates:
     """The analysis of one policy at any switching rate; only the timers of the process change."""
 
-    def __init__(self, system: System, policy: MSR) -> None:
-        self.system, self.policy = system, policy
+    def __init__(self, system: System, policy: MSR, deadline: Deadline) -> None:
+        self.system, self.policy, self.deadline = system, policy, deadline
         self.process: ModulatingProcess = build_process(system, policy.replace(switching_rate=1.0))
+        self._analyses = lru_cache(maxsize=2 * _GRID)(self._analysis)
 
     def __call__(self, rate: float) -> Analysis:
+        return self._analyses(rate)
+
+    def _analysis(self, rate: float) -> Analysis:
         return Analysis(self.system, None, self.process.with_timers(rate), sizes="exponential")
+
+    def value(self, rate: float, by: Yardstick) -> float:
+        """E[T] by this yardstick, as long as there is time."""
+        self.deadline.check()
+        return measure(self(rate), by)
+
+    def least(self, rate: float) -> float:
+        """A lower bound on E[T]: there are never fewer jobs than busy slots, λ_i/μ_i on average, where that of the theorem says less."""
+        self.deadline.check()
+        analysis = self(rate)
+        return analysis.little(np.maximum(analysis.lower, analysis.system.offered_work))
 
     def chosen(self, rate: float) -> MSR:
         return self.policy.replace(switching_rate=rate)
+
+    def search(self, by: Yardstick, loss: float) -> SwitchingRate:
+        if len(self.policy.weights) == 1:
+            return SwitchingRate(self.policy, self.policy.switching_rate, self.value(1.0, by), by, 0.0)
+        return _fast_enough(self, by, loss) if self.policy.preemption == "full" else _best(self, by)
+
+    def by_prediction(self, loss: float, remark: str) -> SwitchingRate:
+        """The choice by the prediction, in words that say why."""
+        if self.policy.preemption == "full" and len(self.policy.weights) > 1:
+            found = _predicted_fast_enough(self, loss)
+        elif len(self.policy.weights) == 1:
+            found = SwitchingRate(self.policy, self.policy.switching_rate, measure(self(1.0), "prediction"), "prediction", 0.0)
+        else:
+            found = _best(self, "prediction")
+        return replace(found, remark=f"{remark}: the prediction decided")
 
 
 def _fast_enough(at: _Rates, by: Yardstick, loss: float) -> SwitchingRate:
     at(1.0).require_stable()
     limit = at(1.0).little(fast_switching_limit(at.system, at.policy))
+    rate = _first_within(at, lambda rate: at.value(rate, "exact"), limit, loss)
+    value = measure(at(rate), by)
+    return SwitchingRate(at.chosen(rate), rate, value, by, at(rate).mean_response_time / limit - 1, limit)
+
+
+def _predicted_fast_enough(at: _Rates, loss: float) -> SwitchingRate:
+    """The first rate whose prediction is within the loss of the prediction for ever faster switching. That proves nothing."""
+    at(1.0).require_stable()
+    limit = at(1.0).little(fast_switching_limit(at.system, at.policy))
+    fastest = measure(at(1e9 * float(at.system.service_rate.max())), "prediction")
+    rate = _first_within(at, lambda rate: measure(at(rate), "prediction"), fastest, loss)
+    return SwitchingRate(at.chosen(rate), rate, measure(at(rate), "prediction"), "prediction", np.inf, limit)
+
+
+def _first_within(at: _Rates, value: Callable[[float], float], limit: float, loss: float) -> float:
     # Queues feel the clock when it ticks as often as jobs end: start there and double.
     rate = float(at.system.service_rate.max())
-    while at(rate).mean_response_time > (1 + loss) * limit:
+    while value(rate) > (1 + loss) * limit:
         rate *= 2
         if rate > 1e12 * at.system.service_rate.max():
             raise Infeasible(f"no switching rate comes within {loss:.3g} of the limit")
-    value = measure(at(rate), by)
-    return SwitchingRate(at.chosen(rate), rate, value, by, at(rate).mean_response_time / limit - 1, limit)
+    return rate
 
 
 def _best(at: _Rates, by: Yardstick) -> SwitchingRate:
     low, high = _range(at)
     grid = np.geomspace(low, high, _GRID)
     cheap: Yardstick = "prediction" if by == "exact" else by
-    rough = np.array([measure(at(rate), cheap) for rate in grid])
+    rough = _scanned(at, grid, cheap)
     if not np.isfinite(rough).any():
-        raise Unstable(_too_slow(at))
+        raise Unstable(_unstable_at_any_rate(at))
     k, before = int(np.argmin(rough)), np.inf
-    while True:
-        around = float(np.log(grid[max(k - 2, 0)])), float(np.log(grid[min(k + 2, _GRID - 1)]))
-        rate, value = minimize_on_log_scale(lambda rate: measure(at(rate), by), *around)
-        nearest = int(np.abs(np.log(grid / rate)).argmin())
-        if abs(nearest - k) < 2 or not value < before:  # else it falls further beyond the edge of where the cheap yardstick is least
+    rate, value = float(grid[k]), float(rough[k])
+    try:
+        while True:
+            around = float(np.log(grid[max(k - 2, 0)])), float(np.log(grid[min(k + 2, _GRID - 1)]))
+            rate, value = minimize_on_log_scale(lambda rate: at.value(rate, by), *around)
+            nearest = int(np.abs(np.log(grid / rate)).argmin())
+            if abs(nearest - k) < 2 or not value < before:  # else it falls further beyond the edge of where the cheap yardstick is least
+                break
+            k, before = nearest, value
+        if by == "exact":
+            return SwitchingRate(at.chosen(rate), rate, value, by, 1e-6)
+        least = min(minimize_on_log_scale(at.least, *around)[1], *(at.least(float(rate)) for rate in grid))
+    except OutOfTime:
+        if by == "exact":
+            raise
+        return SwitchingRate(at.chosen(rate), rate, value, by, np.inf, remark="the time limit ended the search")
+    return SwitchingRate(at.chosen(rate), rate, value, by, measure(at(rate), "upper") / least - 1)
+
+
+def _scanned(at: _Rates, grid: Array, by: Yardstick) -> Array:
+    """E[T] at each rate of the grid, from the fastest on; infinite at those not looked at when the time was over."""
+    rough = np.full(len(grid), np.inf)
+    for k in range(len(grid) - 1, -1, -1):
+        rough[k] = measure(at(float(grid[k])), by)
+        if at.deadline.left_s < 0 and np.isfinite(rough).any():
             break
-        k, before = nearest, value
-    _, least = minimize_on_log_scale(lambda rate: _least(at(rate)), *around)
-    least = min(least, min(_least(at(rate)) for rate in grid))
-    guarantee = 1e-6 if by == "exact" else measure(at(rate), "upper") / least - 1
-    return SwitchingRate(at.chosen(rate), rate, value, by, guarantee)
+    return rough
 
 
 def _range(at: _Rates) -> tuple[float, float]:
@@ -153,7 +258,7 @@ def _range(at: _Rates) -> tuple[float, float]:
         while not at(low).stable:
             low /= 4
             if low < 1e-15 * high:
-                raise Unstable(_too_slow(at))
+                raise Unstable(_unstable_at_any_rate(at))
         for _ in range(60):
             middle = float(np.sqrt(low * high))
             low, high = (middle, high) if at(middle).stable else (low, middle)
@@ -161,10 +266,10 @@ def _range(at: _Rates) -> tuple[float, float]:
     return high * 1e-6, high
 
 
-def _too_slow(at: _Rates) -> str:
-    analysis = at(1e-12)
-    i = int(np.argmax(analysis.load))
-    return f"load {analysis.load[i]:.4g} of type {at.system.names[i]!r} is not below 1 at any switching rate"
+def _unstable_at_any_rate(at: _Rates) -> str:
+    load = at(1e-12).load
+    i = int(np.argmax(load))
+    return _too_slow(at.system, i, load[i])
 
 
 def minimize_on_log_scale(value: Callable[[float], float], low: float, high: float) -> tuple[float, float]:

@@ -25,21 +25,22 @@ from scipy.optimize import minimize
 from rota.analysis import analyze
 from rota.arrays import Array, Int
 from rota.capacity import Load, list_schedules
+from rota.design.deadline import Deadline, OutOfTime
 from rota.design.fairness import ResponseLimits
-from rota.design.switching import Yardstick, fast_switching_limit
-from rota.errors import Infeasible, TooManySchedules
+from rota.design.switching import Yardstick, fast_switching_limit, measure
+from rota.errors import Infeasible, NotConverged, TooManySchedules
 from rota.model import System
 from rota.policy import MSR, repeats_itself
-from rota.process import build_process
+from rota.threads import one_thread
 
-__all__ = ["TuneProgress", "tune_response_time"]
+__all__ = ["TuneProgress", "Tuned", "tune_response_time", "tune_within"]
 
 _POOL = 40  # schedules to choose further candidates from
 _ENOUGH = 1e-3  # a change must gain this much, relative, to be kept
 _SIMPLER = 1e-4  # a candidate less may cost this much
 _LEAST = 2e-3  # the least weight of a candidate, and
 _FASTEST = 10.0  # the fastest clock, in rings of the busiest schedule: what lies beyond has no working states to speak of
-_EXACT_STATES = 250
+_VALUES = 50  # exact values that must fit the time limit, or the prediction is tuned
 _NEVER = 1e100
 
 
@@ -51,6 +52,14 @@ class TuneProgress:
     start: float
     step: str
     time_s: float
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A tuned policy; `remark` says why it was tuned on the prediction, where it was."""
+
+    policy: MSR
+    remark: str = ""
 
 
 def tune_response_time(
@@ -66,21 +75,42 @@ def tune_response_time(
 ) -> MSR:
     """A policy of lower E[T] than `start`, or `start` itself. Stops at the time limit or on Ctrl-C with the best so far.
 
-    `keep_rate`: the switching rate of `start` stays as it is. `max_response_time`: limits on E[T_i] by name of the type; a policy that
-    keeps them comes before one that does not, and raises `Infeasible` if none was found.
+    `by` None means: the exact E[T] where the time is enough for some fifty values, otherwise the prediction. `keep_rate`: the switching
+    rate of `start` stays as it is. `max_response_time`: limits on E[T_i] by name of the type; a policy that keeps them comes before one
+    that does not, and raises `Infeasible` if none was found.
     """
+    limits = ResponseLimits.of(system, max_response_time)
+    deadline = Deadline.after(time_limit_s)
+    return tune_within(deadline, system, start, best_load, by=by, keep_rate=keep_rate, limits=limits, progress=progress).policy
+
+
+@one_thread()
+def tune_within(
+    deadline: Deadline,
+    system: System,
+    start: MSR,
+    best_load: Load,
+    *,
+    by: Yardstick | None = None,
+    keep_rate: bool = False,
+    limits: ResponseLimits | None = None,
+    progress: Callable[[TuneProgress], None] | None = None,
+) -> Tuned:
+    """`tune_response_time` with a time limit that began before."""
     if start.generator is not None:
         raise Infeasible("only loops are tuned: this policy has a generator of its own between its candidates")
-    limits = ResponseLimits.of(system, max_response_time)
+    limits = limits or ResponseLimits.of(system, None)
     if limits.any:  # the best rota that keeps the limits is mostly near the best without them, so that one is looked for first
-        time_limit_s /= 2
-        start = tune_response_time(system, start, best_load, by=by, keep_rate=keep_rate, time_limit_s=time_limit_s, progress=progress)
-    search = _Search(system, start, best_load, by, keep_rate, limits, time.perf_counter() + time_limit_s)
+        half = Deadline.after(deadline.left_s / 2)
+        start = tune_within(half, system, start, best_load, by=by, keep_rate=keep_rate, progress=progress).policy
     began = time.perf_counter()
+    search = _Search(system, start, best_load, by, keep_rate, limits, deadline)
 
     def tell(step: str) -> None:
         if progress is not None:
-            now, first = (search.little(search.queues(policy)) for policy in (search.policy, start))
+            now, first = search.value, search.first
+            if limits.any:  # these are charged for broken limits
+                now, first = (search.little(search.queues(policy)) for policy in (search.policy, start))
             progress(TuneProgress(now, first, step, time.perf_counter() - began))
 
     try:
@@ -97,10 +127,12 @@ def tune_response_time(
                     improved = True
                     tell(step)
                     break
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, OutOfTime):
         pass
-    limits.require(search.queues(search.policy))
-    return search.policy
+    found = search.answer(start)
+    if limits.any:
+        limits.require(search.queues(found.policy))
+    return found
 
 
 class _Search:
@@ -114,22 +146,48 @@ class _Search:
         by: Yardstick | None,
         keep_rate: bool,
         limits: ResponseLimits,
-        deadline: float,
+        deadline: Deadline,
     ) -> None:
         self.system, self.keep_rate, self.limits, self.deadline = system, keep_rate, limits, deadline
-        states = len(build_process(system, start))
+        self.closed_form = start.preemption == "full" and not keep_rate
         # One yardstick for all, or a prediction would be held against an exact value.
-        self.by: Yardstick = by or ("exact" if states <= _EXACT_STATES else "prediction")
-        self.most_states = max(states, 2 * _EXACT_STATES) if self.by == "exact" else np.inf
+        self.remark, self.longest_s = "", np.inf
+        self.by: Yardstick = by or "exact"
+        answer = analyze(system, start, sizes="exponential")
+        if by is None and not self.closed_form and not (answer.stable and _VALUES * answer.exact_time_s <= deadline.budget_s):
+            self._predict(f"exact values of this process ({len(answer.process):,} states) take too long")
         self.pool = _pool(system, best_load)
         self.policy = start
-        self.first = self.value = self.score(start)
+        try:
+            self.first = self.value = self.score(start)
+        except OutOfTime:  # the start is all there is
+            self.first = self.value = np.inf
+        except NotConverged as problem:
+            if by is not None:
+                raise
+            self._predict(f"exact values did not converge ({problem})")
+            self.first = self.value = self.score(start)
+        if self.by == "exact":
+            self.longest_s = max(answer.exact_time_s, deadline.budget_s / _VALUES)
+
+    def _predict(self, why: str) -> None:
+        self.by, self.remark = "prediction", f"{why}: the prediction was tuned"
+
+    def answer(self, start: MSR) -> Tuned:
+        """What was found. What the prediction says is better is checked by exact values if they are at hand."""
+        if self.remark and self.policy != start and not self.limits.any:
+            answers = [analyze(self.system, policy, sizes="exponential") for policy in (start, self.policy)]
+            affordable = sum(answer.exact_time_s for answer in answers) <= self.deadline.left_s
+            if affordable and all(answer.has_exact for answer in answers) and measure(answers[0], "exact") < measure(answers[1], "exact"):
+                return Tuned(start, self.remark)
+        return Tuned(self.policy, self.remark)
 
     def out_of_time(self) -> bool:
-        return time.perf_counter() > self.deadline
+        return self.deadline.left_s < 0
 
     def score(self, policy: MSR) -> float:
-        """E[T] by the yardstick, and more if a limit is broken; infinite if unstable or if its exact value would take too long."""
+        """E[T] by the yardstick, and more if a limit is broken; infinite if unstable or if exact values would take too long."""
+        self.deadline.check()
         queues = self.queues(policy)
         return self.limits.charged(self.little(queues), queues)
 
@@ -138,12 +196,18 @@ class _Search:
 
     def queues(self, policy: MSR) -> Array:
         """The E[Q_i] by the yardstick; infinite if unstable or if exact values would take the time of many others."""
-        if policy.preemption == "full" and not self.keep_rate:
+        if self.closed_form:
             return fast_switching_limit(self.system, policy)
         answer = analyze(self.system, policy, sizes="exponential")
-        if len(answer.process) > self.most_states or not answer.stable:
-            return np.full(len(self.system.names), np.inf)
-        queues: Array = getattr(answer, self.by)
+        nothing: Array = np.full(len(self.system.names), np.inf)
+        if not answer.stable or (self.by == "exact" and answer.exact_time_s > self.longest_s):
+            return nothing
+        try:
+            queues: Array = getattr(answer, self.by)
+        except NotConverged:
+            if "first" not in vars(self):
+                raise
+            return nothing
         return queues
 
     def try_alone(self, start: MSR) -> None:
@@ -193,7 +257,10 @@ class _Search:
             tried = build(x)
             if tried.weights.min() < _LEAST or (clocked and tried.switching_rate > fastest):
                 return _NEVER
-            return min(self.score(tried), _NEVER)
+            try:
+                return min(self.score(tried), _NEVER)
+            except OutOfTime:
+                return _NEVER
 
         fastest = _FASTEST * float((policy.candidates @ self.system.service_rate).max())
 

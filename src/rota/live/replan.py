@@ -41,7 +41,6 @@ JOBS = 200_000
 _NICE = 10
 _FULL = 0.95  # the load that is designed for where there is more
 _GAIN = 0.01  # what a new rota must gain in mean response time to take the place of the old one
-_EXACT_STATES = 400
 _LOAD_S = 20.0
 _DIFFERENT = 0.1  # a simulated mean so far from the exact one is worth a remark
 
@@ -186,7 +185,7 @@ def _exact(system: System, policy: Policy) -> Any:
         return None
     try:
         answer = analyze(system, policy)
-        return answer.response_time if answer.stable and len(answer.process) <= _EXACT_STATES else None
+        return answer.response_time if answer.has_exact else None
     except (Infeasible, NotConverged):  # backfilling, sizes of another law; too close to load 1
         return None
 

@@ -19,7 +19,7 @@ from rota.simulation import SimulationProgress, simulate
 __all__ = ["Rotas", "analysis_of", "capacity_needed", "design_rotas", "policies_of", "small"]
 
 _MODELS: dict[Preemption, tuple[Preemption, ...]] = {"full": ("full",), "none": ("none",), "setup": ("setup", "none")}
-_EXACT_STATES = 400  # up to so many states exact values take no noticeable time
+_BALANCED_S = 4.0  # for the balanced rota at each load
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ def design_rotas(
 ) -> dict[Preemption, Rotas]:
     """Rotas for every model that the system allows: a server that can stop jobs after a setup may also let them run to their end.
 
-    `plain` is tuned on its mean response time. Theory says nothing about backfilling, so which rota is best to fill, the balanced or the
-    tuned one, is measured on `jobs` jobs of their own.
+    `plain` is tuned on its mean response time, for `time_limit_s` at most. Theory says nothing about backfilling, so which rota is best to
+    fill, the balanced or the tuned one, is measured on `jobs` jobs of their own.
     """
     found = {}
     for model in _MODELS[system.preemption]:
-        balanced = design_policy(system, model)
+        balanced = design_policy(system, model, time_limit_s=_BALANCED_S)
         plain = design_policy(system, model, objective="response-time", time_limit_s=time_limit_s)
         choices = [policy.replace(backfill=True) for policy in (plain, balanced)]
         if plain == balanced:
@@ -84,8 +84,8 @@ def analysis_of(system: System, policy: MSR) -> tuple[Analysis, bool]:
 
 
 def small(analysis: Analysis) -> bool:
-    """Whether there are exact values, and they take no noticeable time."""
-    return len(analysis.process) <= _EXACT_STATES and (not analysis.stable or analysis.accurate)
+    """Whether exact values are at hand: they take a second or two, and are accurate."""
+    return analysis.has_exact and (not analysis.stable or analysis.accurate)
 
 
 def capacity_needed(best: Load) -> float | None:

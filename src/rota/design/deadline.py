@@ -1,0 +1,39 @@
+"""A time limit that every step of a design looks at."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+__all__ = ["Deadline", "OutOfTime"]
+
+
+class OutOfTime(Exception):
+    """The time limit is over. Never leaves this package: the best found by then is the answer."""
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """`budget_s` seconds, from `began` on.
+
+    What is decided beforehand goes by the budget and by estimates, never by the clock, so that it is the same on every machine; the clock
+    only ends what takes longer than it should.
+    """
+
+    budget_s: float
+    began: float
+
+    @staticmethod
+    def after(seconds: float | None) -> Deadline:
+        """A limit of so many seconds from now; None: no limit."""
+        return Deadline(float("inf") if seconds is None else seconds, time.perf_counter())
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until it is over; negative after that."""
+        return self.began + self.budget_s - time.perf_counter()
+
+    def check(self) -> None:
+        """Raises `OutOfTime` if it is over."""
+        if self.left_s < 0:
+            raise OutOfTime
