@@ -40,10 +40,55 @@ def test_the_policy_runs(written, capsys):
     assert "Mean response time" in capsys.readouterr().out
 
 
-def test_nothing_is_overwritten_unasked(written, capsys):
-    """A second plan into the same place is refused before any work."""
-    assert main(["plan", str(written / "server.toml"), "-o", str(written)]) == 2
-    assert "--force" in capsys.readouterr().err
+def test_nothing_else_is_overwritten_unasked(written, tmp_path, capsys):
+    """A file that is no plan of Rota's is left alone: refused before any work. One's own page or policy are none."""
+    for name, text in (("plan.html", "<p>mine</p>"), ("plan.json", '{"rota_policy": 1, "policy": "fcfs"}'), ("plan.json", "no JSON")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        assert main(["plan", str(written / "server.toml"), "-o", str(tmp_path)]) == 2
+        assert f"is there, and no plan of Rota: --force writes over it (got '{tmp_path / name}')" in capsys.readouterr().err
+        assert (tmp_path / name).read_text(encoding="utf-8") == text
+        (tmp_path / name).unlink()
+
+
+def test_a_plan_renews_its_own_files(written, tmp_path):
+    """Into the same place a second time: plan.json and plan.html are written anew, without --force."""
+    quick = ["--jobs", "5000", "--tuning", "0.2", "-o", str(tmp_path)]
+    for name in ("plan.json", "plan.html"):
+        (tmp_path / name).write_bytes((written / name).read_bytes())
+    paper_example(0.4).save(tmp_path / "other.toml")
+    assert main(["plan", str(tmp_path / "other.toml"), *quick]) == 0
+    assert json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["load"] == pytest.approx(0.4)
+    assert "other.toml" in (tmp_path / "plan.html").read_text(encoding="utf-8")
+
+
+def test_a_spec_edited_while_it_is_planned(tmp_path, monkeypatch):
+    """The file is read once: what is edited during the work is in neither the plan nor the page."""
+    file = tmp_path / "server.toml"
+    file.write_text(paper_example(0.5).to_toml() + "\n# the first version\n[live]\ngrace_s = 3\n", encoding="utf-8")
+    plan = rota.plan
+
+    def edited_meanwhile(*arguments, **options):
+        file.write_text(paper_example(0.9).to_toml() + "\n# the second version\n[live]\ngrace_s = 4\n", encoding="utf-8")
+        return plan(*arguments, **options)
+
+    monkeypatch.setattr(rota, "plan", edited_meanwhile)
+    assert main(["plan", str(file), "--jobs", "5000", "--tuning", "0.2", "-o", str(tmp_path)]) == 0
+    page = (tmp_path / "plan.html").read_text(encoding="utf-8")
+    assert "the first version" in page
+    assert "the second version" not in page
+    assert json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["live"] == {"grace_s": 3}
+
+
+def test_compiling_is_said(monkeypatch, capsys):
+    """While the simulator of a policy is compiled, progress says that, at once, and counts no jobs."""
+    monkeypatch.setattr("rota.simulation.simulate.will_compile", lambda run: True)
+    told = []
+    rota.plan(paper_example(0.5), jobs=5000, tuning_s=0.2, progress=told.append)
+    at = next(k for k, progress in enumerate(told) if progress.step.startswith("fcfs"))
+    assert (told[at].step, told[at].compiling) == ("fcfs: compiling its simulator, once on this machine", True)
+    assert not told[at + 1].compiling
+    assert main(["simulate", PAPER, "fcfs", "--jobs", "2000"]) == 0
+    assert "compiling the simulator for this policy, once on this machine" in capsys.readouterr().err
 
 
 def test_json(written, tmp_path, capsys):

@@ -176,7 +176,7 @@ def test_a_log_that_was_not_imported_is_read_all_the_same(replay, tmp_path, caps
         (["--workload", "jobs.parquet", "--loops", "0"], "must be at least"),
         (["--workload", "jobs.parquet", "--warmup-loops", "1"], "--warmup-loops: must be at least 0 and below --loops, 1"),
         (["--workload", "jobs.parquet", "--loops", "2", "--warmup-loops", "1", "--warmup", "0.1"], "does not go with --warmup"),
-        (["--workload", "jobs.parquet", "--replications", "3"], "--replications: does not go with"),
+        (["--workload", "jobs.parquet", "--replications", "3"], "all runs would be one"),
         (["--workload", "none.parquet"], "none.parquet"),
         (["--workload", "server.toml"], "server.toml"),
     ],

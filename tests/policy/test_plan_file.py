@@ -13,6 +13,7 @@ import rota
 from rota.model.live import LiveSettings
 from rota.policy import PlanFile, plan_file_from_json, plan_file_to_json, read_plan_file
 from rotas import systems_and_rotas
+from systems import paper_example
 
 LIVE = st.builds(
     LiveSettings,
@@ -106,3 +107,26 @@ def test_a_plan_is_a_policy_file_too(tmp_path):
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(good()))
     assert rota.read_policy(file) == rota.FCFS()
+
+
+def test_a_plan_keeps_the_unit_of_its_system():
+    """The unit of time is in the file, seconds too, and one that nobody said stays unsaid; two that differ are refused."""
+    system = paper_example(0.5)
+    for unit in (None, "s", "h"):
+        plan = PlanFile(system.replace(time_unit=unit), rota.FCFS())
+        again = plan_file_from_json(plan_file_to_json(plan))
+        assert again.system.time_unit == plan.system.time_unit == unit
+        assert again.live.unit_s == plan.live.unit_s == {None: 1, "s": 1, "h": 3600}[unit]
+    said = PlanFile(system, rota.FCFS(), LiveSettings(time_unit="min"))
+    assert said.system.time_unit == "min"
+    with pytest.raises(rota.BadSpec, match=r'live.time_unit: is not the "h" of the system'):
+        PlanFile(system.replace(time_unit="h"), rota.FCFS(), LiveSettings(time_unit="min"))
+
+
+def test_two_units_in_one_file():
+    """A spec may say its unit at the top or under [live], not two of them."""
+    text = paper_example(0.5).to_toml().replace("version = 1", 'version = 1\ntime_unit = "h"')
+    assert rota.model.spec.parse_system(text).time_unit == "h"
+    assert rota.model.spec.parse_system(text + '[live]\ntime_unit = "h"\n').time_unit == "h"
+    with pytest.raises(rota.BadSpec, match=r'live.time_unit: is not time_unit = "h" at the top'):
+        rota.model.spec.parse_system(text + '[live]\ntime_unit = "min"\n')
