@@ -347,7 +347,7 @@ def test_bounds_are_looked_at_in_what_a_closure_holds():
         rota.simulate(SYSTEM, rota.Custom(outer, compiled=True), jobs=100, check=True)
 
 
-def test_checking_does_not_change_the_run(built_in):
+def test_checking_does_not_change_the_run():
     """A right policy gives the same run with its bounds checked, and a function that numba got from the user may be checked too."""
     own = numba.njit(own_first_fit)
     results = [rota.simulate(SYSTEM.scaled(load=0.5), rota.Custom(own), jobs=500, check=check) for check in (True, False)]
