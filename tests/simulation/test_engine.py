@@ -359,7 +359,7 @@ def test_checking_does_not_change_the_run():
     [
         ({"decide": "first-fit"}, "decide: must be a function of two arguments"),
         ({"decide": lambda state: math.inf}, "decide: must be a function of two arguments"),
-        ({"decide": too_many, "memory": -1}, "memory: must be a whole number"),
+        ({"decide": too_many, "memory": -1}, "memory: must be at least 0"),
         ({"decide": too_many, "counters": 2.5}, "counters: must be a whole number"),
         ({"decide": too_many, "compiled": "yes"}, "compiled: must be True, False"),
     ],
