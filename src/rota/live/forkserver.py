@@ -18,8 +18,8 @@ import os
 import signal
 import sys
 
-if __name__ == "__main__":  # run by its path, without site-packages: the package is three directories up
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+if __name__ == "__main__":  # run by its path, without site-packages: the package is three directories up, behind the standard library
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 import array
 import contextlib
