@@ -236,11 +236,11 @@ def _fork_daemons(plan: Path, directory: Path) -> None:
     """Forks a daemon for each line "start" and answers with its pid; at "wait", with its exit code."""
     import asyncio
 
-    from rota.cli.serve import _tell
     from rota.live.daemon import run_daemon
+    from rota.live.telling import Teller
     from rota.policy import read_plan_file
 
-    given, pid = read_plan_file(plan), 0
+    given, pid, tell = read_plan_file(plan), 0, Teller()
     _load_what_comes_late(given)
     for line in sys.stdin:
         if line.strip() == "wait":
@@ -250,9 +250,9 @@ def _fork_daemons(plan: Path, directory: Path) -> None:
             try:
                 os.dup2(os.open(os.devnull, os.O_RDWR), 0)
                 os.dup2(0, 1)
-                asyncio.run(run_daemon(directory, given, tell=_tell))
+                asyncio.run(run_daemon(directory, given, tell=tell))
             except BaseException as error:
-                _tell(f"{type(error).__name__}: {error}")
+                tell(f"{type(error).__name__}: {error}")
                 os._exit(1)
             os._exit(0)
         else:

@@ -17,6 +17,7 @@ from rota.live.errors import Refused
 from rota.live.listen import check_address, serve_http
 from rota.live.paths import socket_path
 from rota.live.service import Service
+from rota.live.telling import heard, unfailing
 from rota.live.tokens import Tokens
 from rota.policy import PlanFile
 
@@ -33,7 +34,7 @@ async def run_daemon(
     tell: Callable[[str], None] = print,
 ) -> None:
     """Serves until SIGTERM or SIGINT. `Refused` if another daemon serves this directory."""
-    path = socket_path(directory)
+    path, tell = socket_path(directory), unfailing(tell)
     directory.mkdir(parents=True, exist_ok=True)
     directory.chmod(0o700)  # whoever can write here can run programs as this user
     lock = os.open(directory / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -59,6 +60,7 @@ async def run_daemon(
         await service.open()
         try:
             async with AsyncExitStack() as stack:
+                stack.enter_context(heard(tell))
                 if tcp is not None:
                     app = make_app(service, tokens=tokens, trusted=False)
                     address = await stack.enter_async_context(serve_http(app, tcp=tcp))
