@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rota.live.attempts import mark_of
 from rota.live.client import Client
 from rota.live.errors import LiveError, Refused
 from rota.live.paths import socket_path
@@ -112,13 +113,13 @@ class Daemon:
 
     def processes(self) -> dict[int, str]:
         """Processes of jobs: those with a ROTA_RUN of this directory in their environment, with their record's name."""
-        mark = f"ROTA_RUN={self.directory}/run/"
+        whose = mark_of(str(self.directory / "run"), 0, 0).partition("@")[2]
         found = {}
         for pid in _pids():
             with contextlib.suppress(OSError):
                 words = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
-                if run := next((word for word in words if word.startswith(mark)), None):
-                    found[pid] = run.removeprefix(mark)
+                if run := next((word for word in words if word.startswith("ROTA_RUN=") and word.endswith(f"@{whose}")), None):
+                    found[pid] = run.removeprefix("ROTA_RUN=").partition("@")[0]
         return found
 
     def helpers(self) -> dict[int, str]:

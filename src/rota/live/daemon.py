@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-import resource
 import signal
 from collections.abc import Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from rota.decide import policy_name
 from rota.live.api import make_app
+from rota.live.descriptors import raise_limit
 from rota.live.errors import Refused
 from rota.live.listen import check_address, serve_http
 from rota.live.paths import socket_path
@@ -43,7 +43,7 @@ async def run_daemon(
     except BlockingIOError:
         os.close(lock)
         raise Refused(f"another scheduler serves {directory}: end it first, or give another directory (--directory)") from None
-    _many_files()
+    raise_limit()
     os.umask(0o077)  # what it writes is for its own user; jobs have the usual one
     tokens = Tokens(directory / "tokens.json")
     try:
@@ -94,10 +94,3 @@ def introduction(service: Service) -> list[str]:
     if os.geteuid() == 0:
         lines.append("this runs as root, and so does every job: whoever may submit may do anything")
     return lines
-
-
-def _many_files() -> None:
-    """A descriptor per running job: as many as are allowed."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -115,7 +115,7 @@ async def replan(
 
 
 def _environment() -> dict[str, str]:
-    """One thread, for the cores are for the jobs; and paths that mean the same in another folder (an empty one means the present folder)."""
+    """One thread, for the cores are for the jobs; and paths that mean the same in another folder (an empty one means the present one)."""
     env = {**os.environ, **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")}
     if (paths := env.pop("PYTHONPATH", None)) is not None:
         env["PYTHONPATH"] = os.pathsep.join(os.path.abspath(path) for path in paths.split(os.pathsep) if path)

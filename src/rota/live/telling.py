@@ -1,7 +1,7 @@
 """What the scheduler says while it runs: lines on standard error, which nobody may be able to take.
 
-The reader of a pipe may have gone, or not read; a disk may be full; a terminal may be held by Ctrl-S. None of these is a reason to fail or to wait
-in the middle of a turn: a line that cannot be written at once is dropped, and the next one that can says how many were.
+The reader of a pipe may have gone, or not read; a disk may be full; a terminal may be held by Ctrl-S. None of these is a reason to fail or
+to wait in the middle of a turn: a line that cannot be written at once is dropped, and the next one that can says how many were.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def unfailing(tell: Callable[[str], None]) -> Callable[[str], None]:
 
 @contextmanager
 def heard(tell: Callable[[str], None]) -> Iterator[None]:
-    """While the block runs, `tell` hears the warnings of the HTTP server and the event loop; by default they go straight to standard error."""
+    """While the block runs, `tell` hears the warnings of the HTTP server and the event loop; else they go straight to standard error."""
     handler = _Handler(tell)
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     for logger in loggers:
