@@ -19,6 +19,7 @@ from rota import __version__
 from rota.decide import policy_name, seeded
 from rota.errors import BadSpec, Problem
 from rota.live.attempts import Attempt, boot_id
+from rota.live.clock import boot_now
 from rota.live.crew import END, KILL, RESUME, Crew
 from rota.live.errors import NoSuchJob, Refused
 from rota.live.eventlog import EventLog
@@ -41,11 +42,6 @@ __all__ = ["Queue", "boot_now"]
 _MOST_TOLD = 20
 _AGAIN_S = 1.0  # after a start that found no room
 _SERVED = ("starting", "running")
-
-
-def boot_now() -> float:
-    """Seconds by a clock that nobody sets."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Queue:

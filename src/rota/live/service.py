@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import stat
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -10,13 +13,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rota.live.errors import NoRoom, NoSuchJob
+from rota.live.clock import Clock, boot_now
+from rota.live.errors import NoRoom, NoSuchJob, Refused
 from rota.live.floor import OWN
 from rota.live.forecast import forecast
 from rota.live.messages import ENDED, Changed, ChangeRequest, Explanation, Job, JobRequest, JobState, PlanVersion, Status, Submitted
 from rota.live.metrics import exposition
 from rota.live.planner import Planner, choose_plan
-from rota.live.queue import Queue, boot_now
+from rota.live.queue import Queue
 from rota.live.store import Job as Kept
 from rota.live.store import Store
 from rota.live.view import explanation, job_message, status_of, why_not
@@ -41,6 +45,7 @@ class Service:
             self._store.close()
             raise
         self._one_at_a_time = asyncio.Lock()
+        self._clock = Clock(self._store)
 
     async def open(self) -> None:
         """Finds every job that was there and goes on with it."""
@@ -113,7 +118,7 @@ class Service:
             raise NoSuchJob(f"there is no job {id}")
         over = job.state in ENDED  # looked at before reading: what is written in between must not be missed
         try:
-            with open(self.directory / "output" / f"{id}.log", "rb") as file:
+            with open(self.directory / "output" / f"{id}.log", "rb", opener=_without_waiting) as file:
                 file.seek(offset)
                 data = file.read(limit)
         except FileNotFoundError:
@@ -173,6 +178,9 @@ class Service:
     def _prune(self) -> None:
         self._pruning = asyncio.get_running_loop().call_later(_PRUNE_S, self._prune)
         try:
+            if (doubt := self._clock.doubt()) is not None:
+                self.queue.tell(doubt) if doubt else None
+                return
             old = self._store.prune(time.time() - 86_400 * self.queue.settings.keep_days)
         except NoRoom as error:
             self.queue.tell(str(error))
@@ -180,3 +188,17 @@ class Service:
         self.queue.ended = Counter(self._store.counts()) if old else self.queue.ended
         for id in old:
             (self.directory / "output" / f"{id}.log").unlink(missing_ok=True)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Opens a file of output for reading. What a job put in its place, a FIFO or a link, is neither waited for nor followed."""
+    try:
+        descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise Refused(f"{path} is a link: it is not the output any more") from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Refused(f"{path} is not a file any more: its output cannot be shown")
+    return descriptor
