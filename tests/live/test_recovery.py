@@ -47,9 +47,7 @@ def test_ended_while_the_daemon_was_down(tmp_path: Path) -> None:
     plan = plan_of(slots(), "first-fit", preemption="suspend", releasable={"slots": True})
 
     async def before() -> tuple[int, float]:
-        async with open_service(
-            tmp_path, plan_of(slots(), "first-fit", preemption="suspend", releasable={"slots": True}), leave=True
-        ) as service:
+        async with open_service(tmp_path, plan, leave=True) as service:
             id = run(service, "sleep 0.2", type="small")
             for _ in range(3):
                 run(service, "true", type="large")
