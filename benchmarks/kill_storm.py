@@ -1,6 +1,7 @@
 """The kill storm: hundreds of SIGKILLs of a real daemon under plans that change; what became of the jobs.
 
-`python -m benchmarks kill_storm --kills 600 --seed 7`. It fails if a job is lost or runs twice; what jobs had at once, by their own notes, is printed.
+`python -m benchmarks kill_storm --kills 600 --seed 7`. It fails if a job is lost or runs twice; what jobs had at once is printed, by their
+own notes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """The kill storm: SIGKILLs of the daemon, at random moments, while jobs come and go under plans that change at nearly every start.
 
-The plans differ in their policy, in what is done to jobs that are to yield (nothing, suspended, ended and started again), and in their types: some lack one
-that jobs of it wait for or run as. None may be lost, none may run twice, and those that run at the same time may never need more than there is,
-by what the jobs themselves noted.
+The plans differ in their policy, in what is done to jobs that are to yield (nothing; they are suspended; they are ended and started again),
+and in their types: some lack one that jobs wait or run as. None may be lost, none may run twice, and those that run at the same time may
+never need more than there is, by what the jobs themselves noted.
 
-A job notes the time every few milliseconds. Between two notes that are close to each other it surely ran; where they are far apart it may have been stopped,
-or the machine was busy, and nothing is said of it. `python -m benchmarks kill_storm` runs it, and `tests/live/test_kill_storm.py` a short one.
+A job notes the time every few milliseconds. Between two notes that are close to each other it surely ran; where they are far apart it may
+have been stopped, or the machine was busy, and nothing is said of it. `python -m benchmarks kill_storm` runs it, and
+`tests/live/test_kill_storm.py` a short one.
 """
 
 from __future__ import annotations
@@ -119,10 +120,11 @@ class Storm(Trial):
                 found = self.daemon.client.submit(argv, demand={"cells": NEEDS[type]}, **request)
         except NotReachable:
             self.unanswered[name] = count
+            time.sleep(0.02)
         else:
             self.answered[name] = found.ids
 
-    def rage(self, kills: int, load: float = 0.9, tell: Any = lambda text: None) -> None:
+    def rage(self, kills: int, load: float = 2.5, tell: Any = lambda text: None) -> None:
         """Kills the daemon so often, a third of the times while it starts; about every second start has another plan."""
         stop = threading.Event()
         work = sum(need * weight for need, weight in zip(NEEDS.values(), (1 / 2, 1 / 3, 1 / 6), strict=True)) * 0.075 * 1.8 / CELLS
