@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME …]`: runs the benchmarks with these names, or all of them."""
+"""`python -m benchmarks [NAME …]`: runs the benchmarks with these names, or all of them; `NAME --option value` runs one with options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import benchmarks
 
 
 def main(names: list[str]) -> int:
-    """Runs the named benchmarks one after the other."""
+    """Runs the named benchmarks one after the other. Options, if any, are for the one that is named."""
+    first = next((at for at, word in enumerate(names) if word.startswith("-")), len(names))
+    names, options = names[:first], names[first:]
     known = sorted(module.name for module in pkgutil.iter_modules(benchmarks.__path__) if not module.name.startswith("_"))
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -18,7 +20,8 @@ def main(names: list[str]) -> int:
         return 2
     for name in names or known:
         print(f"== {name}", flush=True)
-        importlib.import_module(f"benchmarks.{name}").run()
+        module = importlib.import_module(f"benchmarks.{name}")
+        module.run(options) if options else module.run()
         print(flush=True)
     return 0
 

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rota.live.attempts import mark_of
 from rota.live.client import Client
 from rota.live.errors import LiveError, Refused
 from rota.live.paths import socket_path
@@ -56,9 +57,9 @@ class Daemon:
         self._forker = forker
 
     def start(self, wait: bool = True) -> None:
-        """Starts the daemon, and waits until it answers."""
+        """Starts the daemon with the plan of `self.plan`, and waits until it answers."""
         assert self.pid is None, "it runs already"
-        self.pid = int(self._ask("start"))
+        self.pid = int(self._ask(f"start {self.plan}"))
         if wait:
             self.until_it_answers()
 
@@ -112,13 +113,13 @@ class Daemon:
 
     def processes(self) -> dict[int, str]:
         """Processes of jobs: those with a ROTA_RUN of this directory in their environment, with their record's name."""
-        mark = f"ROTA_RUN={self.directory}/run/"
+        whose = mark_of(str(self.directory / "run"), 0, 0).partition("@")[2]
         found = {}
         for pid in _pids():
             with contextlib.suppress(OSError):
                 words = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
-                if run := next((word for word in words if word.startswith(mark)), None):
-                    found[pid] = run.removeprefix(mark)
+                if run := next((word for word in words if word.startswith("ROTA_RUN=") and word.endswith(f"@{whose}")), None):
+                    found[pid] = run.removeprefix("ROTA_RUN=").partition("@")[0]
         return found
 
     def helpers(self) -> dict[int, str]:
@@ -171,6 +172,19 @@ class Daemon:
         return self._forker.stdout.readline()
 
 
+def write_plan(path: Path, system: str = SYSTEM, policy: Any = None, live: Mapping[str, Any] | None = None) -> None:
+    """A plan file with predictions, so that no process is started that makes some."""
+    import rota
+    from rota.model.live import live_settings
+    from rota.model.spec import parse_system
+    from rota.policy import PlanFile, plan_file_to_json
+
+    parsed = parse_system(system)
+    predicted = {name: {"mean": 1.0} for name in parsed.names}
+    settings = live_settings(dict(live or {}), parsed.resources)
+    path.write_text(plan_file_to_json(PlanFile(parsed, policy or rota.FirstFit(), settings, predicted=predicted)))
+
+
 @contextlib.contextmanager
 def live_daemon(
     directory: Path,
@@ -181,23 +195,14 @@ def live_daemon(
     start: bool = True,
 ) -> Iterator[Daemon]:
     """A daemon with its state in `directory`/state, under a policy (an object of `rota.policy`; else First-Fit) and `[live]` settings."""
-    import rota
-    from rota.model.live import live_settings
-    from rota.model.spec import parse_system
-    from rota.policy import PlanFile, plan_file_to_json
-
     state, plan = directory / "state", directory / "plan.json"
     state.mkdir(mode=0o700, exist_ok=True)
-    parsed = parse_system(system)
-    # With predictions in the plan no process is started that makes some.
-    predicted = {name: {"mean": 1.0} for name in parsed.names}
-    settings = live_settings(dict(live or {}), parsed.resources)
-    plan.write_text(plan_file_to_json(PlanFile(parsed, policy or rota.FirstFit(), settings, predicted=predicted)))
+    write_plan(plan, system, policy, live)
     log = directory / "daemon.log"
     with (
         log.open("a") as said,
         subprocess.Popen(
-            [sys.executable, __file__, str(plan), str(state)],
+            [sys.executable, __file__, str(state)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=said,
@@ -232,27 +237,30 @@ def _parent_of(pid: int) -> int:
     return int(_stat(pid)[1])
 
 
-def _fork_daemons(plan: Path, directory: Path) -> None:
-    """Forks a daemon for each line "start" and answers with its pid; at "wait", with its exit code."""
+def _fork_daemons(directory: Path) -> None:
+    """Forks a daemon for each line "start PLAN" and answers with its pid; at "wait", with its exit code."""
     import asyncio
 
-    from rota.cli.serve import _tell
     from rota.live.daemon import run_daemon
+    from rota.live.telling import Teller
     from rota.policy import read_plan_file
 
-    given, pid = read_plan_file(plan), 0
-    _load_what_comes_late(given)
+    known, pid, tell = dict[str, Any](), 0, Teller()
     for line in sys.stdin:
-        if line.strip() == "wait":
+        what, _, path = line.strip().partition(" ")
+        if what == "start" and path not in known:
+            known[path] = read_plan_file(path)
+            _load_what_comes_late(known[path])
+        if what == "wait":
             _, status = os.waitpid(pid, 0)
             print(os.waitstatus_to_exitcode(status), flush=True)
         elif (pid := os.fork()) == 0:
             try:
                 os.dup2(os.open(os.devnull, os.O_RDWR), 0)
                 os.dup2(0, 1)
-                asyncio.run(run_daemon(directory, given, tell=_tell))
+                asyncio.run(run_daemon(directory, known[path], tell=tell))
             except BaseException as error:
-                _tell(f"{type(error).__name__}: {error}")
+                tell(f"{type(error).__name__}: {error}")
                 os._exit(1)
             os._exit(0)
         else:
@@ -275,4 +283,4 @@ def _load_what_comes_late(plan: Any) -> None:
 
 
 if __name__ == "__main__":
-    _fork_daemons(Path(sys.argv[1]), Path(sys.argv[2]))
+    _fork_daemons(Path(sys.argv[1]))

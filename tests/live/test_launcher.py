@@ -130,11 +130,17 @@ def test_next_launcher_waits_for_claims(bench: Bench, tmp_path: Path) -> None:
     assert run.look().state == "alive"
 
 
-def test_inherited_lock_until_claimed(tmp_path: Path) -> None:
+def test_inherited_lock_until_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A supervisor that cannot go on with its claim keeps the launcher's lock, also when its launcher is dead."""
-    os.makedirs(tmp_path / "run")
-    os.makedirs(tmp_path / "output")
-    os.mkfifo(tmp_path / "output/1.log")  # opening it to write waits for a reader
+    slow = tmp_path / "slow.py"
+    os.mkfifo(tmp_path / "gate")  # opening it to write waits for a reader
+    slow.write_text(
+        f"import runpy, sys\nsys.path.append({str(Path(forkserver.__file__).parents[2])!r})\n"
+        "from rota.live.attempts import Record\n"
+        f"claim = Record.claim\nRecord.claim = lambda *of: (open({str(tmp_path / 'gate')!r}, 'w').close(), claim(*of))[1]\n"
+        f"runpy.run_path({forkserver.__file__!r}, run_name='__main__')\n"
+    )
+    monkeypatch.setattr(forkserver, "__file__", str(slow))
     with open_bench(tmp_path) as bench:
         run = bench.launch(["true"])
         os.kill(bench.launcher.pid, signal.SIGKILL)
@@ -143,7 +149,7 @@ def test_inherited_lock_until_claimed(tmp_path: Path) -> None:
             with pytest.raises(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             assert run.look().state == "absent"
-            with open(tmp_path / "output/1.log"):
+            with open(tmp_path / "gate"):
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 assert run.look().state != "absent"
                 assert run.wait().exit_code == 0

@@ -195,3 +195,17 @@ def eventually(question, patience_s=20.0):
         assert time.monotonic() < end, "waited too long"
         time.sleep(0.02)
     return answer
+
+
+@pytest.mark.parametrize("paths", [None, "", os.pathsep])
+def test_the_folder_of_the_scheduler_is_not_on_its_path(system, quick, tmp_path, monkeypatch, paths):
+    """A `numpy.py` in the folder where the scheduler was started is not executed by the process that plans anew."""
+    for name in ("numpy", "json", "ctypes"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w')\nraise SystemExit('not the real one')\n")
+    monkeypatch.chdir(tmp_path)
+    if paths is None:
+        monkeypatch.delenv("PYTHONPATH", raising=False)
+    else:
+        monkeypatch.setenv("PYTHONPATH", paths)
+    assert plan(system, quick, design=False).kept
+    assert not (tmp_path / "executed").exists()

@@ -83,7 +83,7 @@ def test_environment(bench: Bench, tmp_path: Path) -> None:
         "ROTA_JOB_ID": "12",
         "ROTA_TYPE": "small",
         "ROTA_RESTART": "2",
-        "ROTA_RUN": f"{tmp_path}/run/12.3",
+        "ROTA_RUN": attempts.mark_of(bench.run, 12, 3),
         "ROTA_CORES": "0",
         "CUDA_VISIBLE_DEVICES": "1,4",
         "ROTA_ARRAY_INDEX": "9",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -63,8 +61,10 @@ def serve(
     try:
         from rota.live.daemon import run_daemon
         from rota.live.paths import state_directory
+        from rota.live.telling import Teller, open_streams
     except ModuleNotFoundError as error:
         raise rota.RotaError(f"the scheduler needs {error.name}: pip install 'rota[live]'") from None
+    open_streams()
     given = {"time_unit": time_unit, "preemption": preemption, "grace_s": grace, "learn": learn}
     plan = None if file is None else _plan(file, policy, {key: value for key, value in given.items() if value is not None})
     if plan is None and (policy is not None or any(value is not None for value in given.values())):
@@ -75,11 +75,7 @@ def serve(
     if (wrong := next((place for place in (where, *where.parents) if place.is_file()), None)) is not None:
         raise rota.BadSpec([rota.Problem("--directory", "is a file, not a folder", str(wrong))])
     address = None if tcp is None else _host_and_port(tcp)
-    asyncio.run(run_daemon(where, plan, tcp=address, seed=seed, verbose=verbose, tell=_tell))
-
-
-def _tell(text: str) -> None:
-    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {text}", file=sys.stderr, flush=True)
+    asyncio.run(run_daemon(where, plan, tcp=address, seed=seed, verbose=verbose, tell=Teller()))
 
 
 def _host_and_port(text: str) -> tuple[str, int]:

@@ -10,6 +10,9 @@ Its name appears only when the file is complete: locked, allocated in full and s
 its supervisor, and a disk that fills up later cannot keep the start or the end from being recorded. Each record is one line of JSON,
 written by one `pwrite` into space that is there already.
 
+A job never learns the name of its record: what it does by mistake must not make it look as if it had not run. Its processes are known by
+a mark (`mark_of`), in the environment and, where that was cleared, in a limit that Linux does not use any more.
+
 The lock is a POSIX record lock, not an flock: it belongs to the supervisor alone (a forked child does not hold it), so a lock that is
 held means that the process which signed is alive. Nothing is forced to the disk: after a power cut an end may be missing, and the
 attempt is lost (`boot` tells that the machine was started anew since).
@@ -22,12 +25,31 @@ import errno
 import fcntl
 import json
 import os
+import resource
 import signal
 import time
+import zlib
 from typing import Any, Literal, NamedTuple
 
-__all__ = ["Attempt", "Record", "adopt", "boot_id", "end_strays", "is_held", "look", "record_path", "remove", "sweep"]
+__all__ = [
+    "MARK",
+    "Attempt",
+    "Record",
+    "adopt",
+    "boot_id",
+    "end_strays",
+    "is_held",
+    "look",
+    "mark_of",
+    "record_path",
+    "remove",
+    "running_marks",
+    "set_tag",
+    "sweep",
+]
 
+MARK = "ROTA_RUN"
+_RLIMIT_LOCKS = 10  # counts nothing since Linux 2.4.25; every process hands it down
 _SIZE = 4096
 _PLACES = {"who": (0, 256), "started": (256, 256), "suspended": (512, 256), "failed": (768, 1280), "ended": (2048, 2048)}
 
@@ -158,16 +180,34 @@ def sweep(run_directory: str) -> None:
             os.unlink(f"{run_directory}/{name}")
 
 
+def mark_of(run_directory: str, job: int, attempt: int) -> str:
+    """What the processes of an attempt are known by; it leads nowhere."""
+    return f"{job}.{attempt}@{zlib.crc32(os.fsencode(run_directory)):08x}"
+
+
+def set_tag(mark: str) -> None:
+    """In the process that becomes the job: the mark as a number that it and its children keep though they clear their environment."""
+    _, most = resource.getrlimit(_RLIMIT_LOCKS)
+    with contextlib.suppress(ValueError, OSError):  # somebody did set a limit: then the environment must do
+        resource.setrlimit(_RLIMIT_LOCKS, (_tag(mark), most))
+
+
+def running_marks() -> set[str]:
+    """The marks that processes have now, of whatever scheduler."""
+    found = (word for pid in _pids() for word in _environment(pid) if word.startswith(MARK.encode() + b"="))
+    return {os.fsdecode(word.partition(b"=")[2]) for word in found}
+
+
 def end_strays(run_directory: str, job: int, attempt: int, patience_s: float = 2.0) -> int:
-    """Kill what a lost attempt left behind, found by ROTA_RUN in its environment; the number of processes killed.
+    """Kill what a lost attempt left behind, found by its mark; the number of processes killed.
 
     A supervisor that is killed takes its job's main process with it, but not that one's children.
     """
-    mark, killed = b"ROTA_RUN=" + os.fsencode(record_path(run_directory, job, attempt)), set[int]()
+    mark, killed = mark_of(run_directory, job, attempt), set[int]()
     limit = time.monotonic() + patience_s
-    while (found := {pid for pid in _pids() if mark in _environment(pid)}) and time.monotonic() < limit:
+    while (found := {pid for pid in _pids() if _is_marked(pid, mark)}) and time.monotonic() < limit:
         for pid in found:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         if found <= killed:
             time.sleep(0.01)  # killed and not yet gone
@@ -206,3 +246,27 @@ def _environment(pid: int) -> list[bytes]:
             return file.read().split(b"\0")
     except OSError:  # it ended, or belongs to somebody else
         return []
+
+
+def _is_marked(pid: int, mark: str) -> bool:
+    if f"{MARK}={mark}".encode() in _environment(pid):
+        return True
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/limits", "rb") as file:
+        line = next((line for line in file if line.startswith(b"Max file locks")), b"")
+        return line.split()[3:4] == [str(_tag(mark)).encode()] and not _has_ended(pid)
+    return False
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether a process is gone, or waits to be reaped only."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    except OSError:
+        return True
+
+
+def _tag(mark: str) -> int:
+    """63 bits with the first one set, so that nobody has it by chance."""
+    data = mark.encode()
+    return 1 << 62 | zlib.crc32(data) << 30 | zlib.crc32(data[::-1]) & (1 << 30) - 1

@@ -1,46 +1,54 @@
 """The crew: the processes of the jobs that were started. Starts them through the launcher, watches their supervisors, passes on signals.
 
-A supervisor is watched by a pidfd, whether this daemon started it or one before. When it is gone, its record tells what became of the job.
+A supervisor is watched, whether this daemon started it or one before. When it is gone, its record tells what became of the job.
+
+A supervisor that has claimed its attempt says so before it runs the job. If the record is missing after that it has vanished, and the
+attempt is lost; only one that was never claimed is started again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from rota.live.attempts import Attempt, adopt, end_strays, look, remove, sweep
+from rota.live.attempts import Attempt, adopt, end_strays, look, mark_of, remove, running_marks, sweep
+from rota.live.descriptors import descriptor_room
 from rota.live.errors import LiveError
 from rota.live.launcher import Launcher, Order
 from rota.live.limits import move
 from rota.live.tasks import Tasks
+from rota.live.watch import Watch
 
-__all__ = ["END", "KILL", "RESUME", "SUSPEND", "Crew"]
+__all__ = ["END", "KILL", "RESUME", "SUSPEND", "VANISHED", "Crew"]
 
 SUSPEND, RESUME, END, KILL = signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGQUIT
 _AGAIN_S = 1.0  # after a launcher that could not be started
 _LOOK_S, _PATIENCE_S = 0.001, 2.0  # how often and how long to look whether a job has come to a stop
+_ROUND_S, _SHORT_ROUND_S = 2.0, 0.2  # how often to look after all; the short one if there are some without a pidfd
+VANISHED = "its record vanished"
 
 
 class Crew:
-    """Supervisors by job. `on_running(job, attempt)`: one was forked. `on_over(job, attempt, seen)`: it is gone, and so is its job.
+    """Supervisors by job. `on_running(job, attempt, pid)`: it has its attempt. `on_over(job, attempt, seen)`: it is gone, with its job.
 
-    `seen.state` is then "ended", "lost" (the supervisor was killed) or "absent" (nothing was run: the disk is full).
+    `seen.state` is then "ended", "lost" (the supervisor was killed, or its record vanished) or "absent" (nothing was run: the disk is
+    full).
     """
 
     def __init__(
         self,
         directory: Path,
-        on_running: Callable[[int, int], None],
+        on_running: Callable[[int, int, int], None],
         on_over: Callable[[int, int, Attempt], None],
         tell: Callable[[str], None],
     ) -> None:
         self._directory, self._run = directory, str(directory / "run")
         self._on_running, self._on_over, self._tell = on_running, on_over, tell
-        self._watched: dict[int, tuple[int, int]] = {}  # job: attempt, pidfd
+        self._watch = Watch(self._run, descriptor_room().watched, self._gone)
+        self._claimed: set[tuple[int, int]] = set()  # attempts whose supervisor has said so
         self._unheard: dict[tuple[int, int], list[signal.Signals]] = {}  # signals for attempts whose supervisor is not known yet
         self._resumed: set[tuple[int, int]] = set()  # attempts that were told to go on
         self._tasks = Tasks(tell)
@@ -52,20 +60,26 @@ class Crew:
         self._launcher = await self._launch()
         self._open = True
         sweep(self._run)
+        self._go_round()
 
     async def _launch(self) -> Launcher:
-        return await Launcher.start(self._directory, self._spawned, self._refused, self._died)
+        return await Launcher.start(self._directory, self._spawned, self._refused, self._died, on_claimed=self._claim)
+
+    def _go_round(self) -> None:
+        """Now and then: whoever was stopped goes on, and whoever is not watched is looked at."""
+        self._launcher.look_after()
+        self._watch.look_around()
+        pause = _SHORT_ROUND_S if self._watch.unwatched else _ROUND_S
+        self._round = asyncio.get_running_loop().call_later(pause, self._go_round)
 
     async def close(self) -> None:
         """Lets go of everything; the jobs go on."""
         self._open = False
+        self._round.cancel()
         await self._tasks.close()
         self._remove(self._to_forget)
         await self._launcher.close()
-        for _, pidfd in self._watched.values():
-            asyncio.get_running_loop().remove_reader(pidfd)
-            os.close(pidfd)
-        self._watched.clear()
+        self._watch.close()
 
     # ------------------------------------------------------------------------------------------------------------ orders
 
@@ -75,10 +89,8 @@ class Crew:
 
     def send(self, job: int, attempt: int, what: signal.Signals) -> None:
         """Sends a signal to the supervisor of an attempt, now or as soon as it is there."""
-        watched, pidfd = self._watched.get(job, (0, -1))
-        if watched == attempt:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(pidfd, what)
+        if (job, attempt) in self._watch:
+            self._watch.send(job, what)
         else:
             earlier = self._unheard.get((job, attempt), [])
             self._unheard[job, attempt] = [other for other in earlier if {other, what} != {SUSPEND, RESUME}] + [what]
@@ -95,17 +107,20 @@ class Crew:
             self._tell(f"job {job} did not come to a stop within {_PATIENCE_S:g} s")
 
     async def _until(self, job: int, attempt: int, suspended: bool) -> bool:
-        for _ in range(int(_PATIENCE_S / _LOOK_S)):
+        patience = int(_PATIENCE_S / _LOOK_S)
+        while patience > 0:
             seen = look(self._run, job, attempt)
             coming = seen.state == "absent" and self._is_coming(job, attempt)
             if not coming and (seen.suspended == suspended or seen.state != "alive"):
                 return True
+            patience -= not coming  # one that is still to come would run beside others
             await asyncio.sleep(_LOOK_S)
         return False
 
     def _is_coming(self, job: int, attempt: int) -> bool:
         """Whether an attempt was ordered and has not claimed its record yet."""
-        return (job, attempt) in self._launcher.unanswered or self._watched.get(job, (0, -1))[0] == attempt
+        ordered = (job, attempt) in self._launcher.unanswered or (job, attempt) in self._watch
+        return ordered and (job, attempt) not in self._claimed
 
     def move(self, job: int, attempt: int, cores: Sequence[int]) -> None:
         """Lets a job that goes on use these cores and no others."""
@@ -115,9 +130,15 @@ class Crew:
     def find(self, job: int, attempt: int) -> Attempt:
         """Looks for an attempt of an earlier daemon, and watches it if it is alive."""
         seen, pidfd = adopt(self._run, job, attempt)
-        if pidfd is not None:
-            self._watch(job, attempt, pidfd)
+        if pidfd is not None and seen.supervisor is not None:
+            self._claimed.add((job, attempt))
+            self._add(job, attempt, seen.supervisor, pidfd)
         return seen
+
+    def find_marked(self, attempts: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Of these attempts those of which a process is there, whatever their record says."""
+        marks = {mark_of(self._run, *attempt): attempt for attempt in attempts}
+        return {marks[mark] for mark in running_marks() & marks.keys()} if marks else set()
 
     def look(self, job: int, attempt: int) -> Attempt:
         """What the record of an attempt says."""
@@ -127,6 +148,7 @@ class Crew:
         """Removes the record of an attempt whose end is known: in another thread, for a busy disk takes milliseconds for each."""
         self._unheard.pop((job, attempt), None)
         self._resumed.discard((job, attempt))
+        self._claimed.discard((job, attempt))
         self._to_forget.append((job, attempt))
         if not self._forgetting:
             self._forgetting = True
@@ -156,25 +178,31 @@ class Crew:
 
     # ------------------------------------------------------------------------------------------------------------ what comes back
 
-    def _spawned(self, job: int, attempt: int, _pid: int, pidfd: int) -> None:
-        self._watch(job, attempt, pidfd)
-        self._on_running(job, attempt)
+    def _spawned(self, job: int, attempt: int, pid: int, pidfd: int | None) -> None:
+        self._add(job, attempt, pid, pidfd)
+
+    def _claim(self, job: int, attempt: int, pid: int) -> None:
+        if pid < 0:  # no process for the job was to be had: when the supervisor is gone, it is as if it had never been
+            self._claimed.discard((job, attempt))
+            return
+        self._claimed.add((job, attempt))
+        self._on_running(job, attempt, pid)
 
     def _refused(self, job: int, attempt: int, error: OSError) -> None:
         self._tell(f"job {job} cannot be started: {error.strerror}")
         self._on_over(job, attempt, Attempt("absent"))
 
-    def _watch(self, job: int, attempt: int, pidfd: int) -> None:
-        self._watched[job] = (attempt, pidfd)
-        asyncio.get_running_loop().add_reader(pidfd, self._gone, job, attempt, pidfd)
+    def _add(self, job: int, attempt: int, pid: int, pidfd: int | None) -> None:
+        self._watch.add(job, attempt, pid, pidfd)
         for what in self._unheard.pop((job, attempt), ()):
             self.send(job, attempt, what)
 
-    def _gone(self, job: int, attempt: int, pidfd: int) -> None:
-        asyncio.get_running_loop().remove_reader(pidfd)
-        os.close(pidfd)
-        del self._watched[job]
-        self._settle(job, attempt, self.find(job, attempt))  # alive if the one that is gone found that another has the attempt
+    def _gone(self, job: int, attempt: int) -> None:
+        self._launcher.listen()  # its claim may wait to be read
+        seen = self.find(job, attempt)  # alive if the one that is gone found that another has the attempt
+        if seen.state == "absent" and (job, attempt) in self._claimed:
+            seen = Attempt("lost", error=VANISHED)
+        self._settle(job, attempt, seen)
 
     def _settle(self, job: int, attempt: int, seen: Attempt) -> None:
         if seen.state == "lost":
@@ -207,12 +235,15 @@ class Crew:
                 self._tell(f"no launcher could be started, nothing is until there is one: {error}")
                 await asyncio.sleep(_AGAIN_S)
                 continue
+            for job, attempt in self._watch.attempts() - self._claimed:  # whose claim went to the old one
+                if (seen := look(self._run, job, attempt)).supervisor is not None:
+                    self._claim(job, attempt, seen.supervisor)
             for (job, attempt), order in old.unanswered.items():  # also what was ordered in the meantime
                 seen = self.find(job, attempt)
                 if seen.state == "absent":
                     self._launcher.launch(order)
-                elif seen.state == "alive":
-                    self._on_running(job, attempt)
+                elif seen.state == "alive" and seen.supervisor is not None:
+                    self._on_running(job, attempt, seen.supervisor)
                 else:
                     self._settle(job, attempt, seen)
         self._relaunching = False

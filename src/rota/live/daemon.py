@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-import resource
 import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
@@ -14,11 +13,13 @@ from pathlib import Path
 from rota.decide import policy_name
 from rota.errors import RotaError
 from rota.live.api import make_app
+from rota.live.descriptors import raise_limit
 from rota.live.errors import Refused
 from rota.live.faults import Faults
 from rota.live.listen import check_address, serve_http
 from rota.live.paths import socket_path
 from rota.live.service import Service
+from rota.live.telling import heard, unfailing
 from rota.live.tokens import Tokens
 from rota.policy import PlanFile
 
@@ -35,7 +36,7 @@ async def run_daemon(
     tell: Callable[[str], None] = print,
 ) -> None:
     """Serves until SIGTERM or SIGINT. `Refused` if another daemon serves this directory."""
-    path = socket_path(directory)
+    path, tell = socket_path(directory), unfailing(tell)
     directory.mkdir(parents=True, exist_ok=True)
     directory.chmod(0o700)  # whoever can write here can run programs as this user
     lock = os.open(directory / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -44,7 +45,7 @@ async def run_daemon(
     except BlockingIOError:
         os.close(lock)
         raise Refused(f"another scheduler serves {directory}: end it first, or give another directory (--directory)") from None
-    _many_files()
+    raise_limit()
     os.umask(0o077)  # what it writes is for its own user; jobs have the usual one
     tokens, faults = Tokens(directory / "tokens.json"), Faults(directory, tell)
     ending, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -63,6 +64,7 @@ async def run_daemon(
         await service.open()
         try:
             async with AsyncExitStack() as stack:
+                stack.enter_context(heard(tell))
                 if tcp is not None:
                     app = make_app(service, tokens=tokens, trusted=False)
                     address = await stack.enter_async_context(serve_http(app, tcp=tcp))
@@ -112,10 +114,3 @@ def introduction(service: Service) -> list[str]:
     if os.geteuid() == 0:
         lines.append("this runs as root, and so does every job: whoever may submit may do anything")
     return lines
-
-
-def _many_files() -> None:
-    """A descriptor per running job: as many as are allowed."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -119,10 +119,14 @@ class Floor:
         ran = job.state == "running"
         before = self._late_rings(now) if ran else Orders()  # they might start who is about to go
         self.take(id)
-        if job.kind == OWN or not ran:
+        return before + self.left(job.kind, now, ran)
+
+    def left(self, kind: int, now: float, ran: bool = True) -> Orders:
+        """A job of this type is not on the floor any more."""
+        if kind == OWN or not ran:
             self._undone = True
-            return before + self._decide(CHANGE, max(job.kind, 0), now)
-        return before + self._decide(COMPLETION, job.kind, now)
+            return self._decide(CHANGE, max(kind, 0), now)
+        return self._decide(COMPLETION, kind, now)
 
     def stopped(self, id: int, now: float) -> Orders:
         """A job that was told to stop is gone from the machine, and waits again, before the younger ones of its type."""
@@ -429,10 +433,19 @@ class Floor:
             "random": [int(x) for x in s.random],
         }
 
+    def never_began(self, id: int) -> None:
+        """A job that was told to stop had not been started on the machine: it waits again, and holds nothing."""
+        self._hold(self.jobs[id], "waiting")
+        self._undone = True
+
     def recall(self, saved: dict[str, Any], now: float) -> Orders:
         """Goes on where a saved floor was, with the jobs that are on this one now."""
+        self.remember(saved)
+        return self.look_again(now)
+
+    def remember(self, saved: dict[str, Any]) -> None:
+        """The policy is where it was on a saved floor. It is not asked anything yet."""
         s = self.state
         s.memory[:] = [np.inf if x is None else x for x in saved["memory"]]
         s.counters[:], s.mode[:] = saved["counters"], saved["mode"]
         s.random[:] = np.array(saved["random"], dtype=np.uint64)
-        return self.look_again(now)

@@ -2,10 +2,11 @@
 
     orders   4 bytes of length (big endian), then JSON                                     (daemon → launcher)
     replies  job, attempt, pid as three signed 64-bit numbers, with a pidfd attached       (launcher → daemon)
+    claims   −job, attempt, pid                                                            (supervisor → daemon)
 
 The first reply is (0, 0, own pid): the lock is held, so nothing is under way any more from orders of an older launcher. A negative pid
 is an errno: no process could be forked, nothing was run. The pidfd is opened here, before the child can be reaped, so that it names the
-supervisor and nobody who got its number later.
+supervisor and nobody who got its number later. A supervisor claims its attempt before it runs the job.
 
 It ends when the daemon is gone; its supervisors go on. Nothing heavy may be imported here: every supervisor is a copy of this process.
 """
@@ -18,14 +19,15 @@ import os
 import signal
 import sys
 
-if __name__ == "__main__":  # run by its path, without site-packages: the package is three directories up
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+if __name__ == "__main__":  # run by its path, without site-packages: the package is three directories up, behind the standard library
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 import array
 import contextlib
 import json
 import socket
 import struct
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from rota.live.attempts import boot_id, sweep
@@ -55,13 +57,23 @@ def serve(daemon: socket.socket, directory: str) -> None:
             daemon.sendall(REPLY.pack(order["job"], order["attempt"], -(error.errno or 1)))
             continue
         if pid == 0:
-            supervise(order, directory, lock, boot)
+            supervise(order, directory, lock, boot, _claims(daemon, order), daemon.fileno())
         pidfd = os.pidfd_open(pid)
         try:
             rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [pidfd]))
             daemon.sendmsg([REPLY.pack(order["job"], order["attempt"], pid)], [rights])
         finally:
             os.close(pidfd)
+
+
+def _claims(daemon: socket.socket, order: dict[str, Any]) -> Callable[[int], None]:
+    """How a supervisor tells the daemon of its claim; one that is gone need not know, it finds the record."""
+
+    def tell(pid: int) -> None:
+        with contextlib.suppress(OSError):
+            daemon.sendall(REPLY.pack(-order["job"], order["attempt"], pid))
+
+    return tell
 
 
 def _receive(orders: BinaryIO) -> dict[str, Any] | None:

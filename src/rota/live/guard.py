@@ -12,15 +12,18 @@ import ipaddress
 import json
 import logging
 import re
+import time
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rota.live.tokens import Tokens
 
-__all__ = ["Guard", "failure", "is_loopback"]
+__all__ = ["CONNECTION", "Guard", "failure", "is_loopback"]
 
 log = logging.getLogger("rota.live")
+CONNECTION = "connection"  # in the state of a request: whoever is to know that it was let in
+_SAY_S = 10.0  # between two remarks on refused requests
 
 
 def failure(status: int, text: str, headers: dict[str, str] | None = None) -> Response:
@@ -43,6 +46,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, *, tokens: Tokens | None, trusted: bool) -> None:
         self.app, self.tokens, self.trusted = app, tokens, trusted
+        self._unsaid, self._said_at = 0, -_SAY_S
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -55,6 +59,8 @@ class Guard:
 
         try:
             refusal = None if self.trusted else self._refusal(scope)
+            if refusal is None and (connection := scope.get("state", {}).get(CONNECTION)) is not None:
+                connection.enter()
             await (refusal or self.app)(scope, receive, watched_send)
         except Exception:
             log.exception("unexpected error at %s %s", scope.get("method"), scope.get("path"))
@@ -69,6 +75,7 @@ class Guard:
             if scheme.lower() == "bearer" and self.tokens.check(token.strip()) is not None:
                 return None
             text = "this token is not known here" if token else "a token is needed: Authorization: Bearer …, or set ROTA_TOKEN"
+            self._note(scope, "a token that is not known" if token else "no token")
             return failure(401, text, {"WWW-Authenticate": "Bearer"})
 
         # The address of the caller, too: the last token of a port that the network reaches may be removed while it is served.
@@ -80,6 +87,15 @@ class Guard:
         if not is_loopback(_without_port(headers.get(b"host", b"").decode("latin-1"))):
             return failure(403, "the Host header must name this machine (localhost, 127.0.0.1 or [::1]) where no token is set")
         return None
+
+    def _note(self, scope: Scope, what: str) -> None:
+        """Logs a refused request; where there are many, once in a while and how many. The token itself is never told."""
+        self._unsaid += 1
+        if time.monotonic() - self._said_at >= _SAY_S:
+            client = scope.get("client")
+            more = f" ({self._unsaid} since the last remark)" if self._unsaid > 1 else ""
+            log.warning("refused a request from %s with %s%s", client[0] if client else "an unknown address", what, more)
+            self._unsaid, self._said_at = 0, time.monotonic()
 
 
 def _without_port(host: str) -> str:

@@ -12,6 +12,7 @@ import array
 import asyncio
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -24,6 +25,8 @@ from rota.live.errors import LiveError
 from rota.live.forkserver import LENGTH, REPLY
 
 __all__ = ["Launcher", "Order"]
+
+_PATIENCE_S = 20.0  # for the answer to an order
 
 
 @dataclass(frozen=True)
@@ -59,34 +62,42 @@ class Launcher:
         self,
         process: subprocess.Popen[bytes],
         channel: socket.socket,
-        on_spawned: Callable[[int, int, int, int], None],
+        on_spawned: Callable[[int, int, int, int | None], None],
         on_refused: Callable[[int, int, OSError], None],
         on_died: Callable[[], None],
+        on_claimed: Callable[[int, int, int], None],
     ) -> None:
         self._process, self._channel = process, channel
-        self._on_spawned, self._on_refused, self._on_died = on_spawned, on_refused, on_died
+        self._on_spawned, self._on_refused, self._on_died, self._on_claimed = on_spawned, on_refused, on_died, on_claimed
         self._loop = asyncio.get_running_loop()
         self._outgoing = bytearray()
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._open, self._settled = True, False
+        self._waited_for: tuple[int, int] | None = None  # the order that is unanswered for longest, and since when
+        self._waiting_since = 0.0
         self.unanswered = {}
         self._loop.add_reader(channel, self._read)
+        # Its end is not that of the channel: a supervisor that has not claimed its attempt yet has it open, too.
+        self._pidfd = os.pidfd_open(process.pid)
+        self._loop.add_reader(self._pidfd, self._ended)
 
     @classmethod
     async def start(
         cls,
         directory: str | Path,
-        on_spawned: Callable[[int, int, int, int], None],
+        on_spawned: Callable[[int, int, int, int | None], None],
         on_refused: Callable[[int, int, OSError], None] = lambda job, attempt, error: None,
         on_died: Callable[[], None] = lambda: None,
         patience_s: float = 30.0,
+        on_claimed: Callable[[int, int, int], None] = lambda job, attempt, pid: None,
     ) -> Launcher:
         """Start a launcher and wait until older ones are done.
 
-        `on_spawned(job, attempt, pid, pidfd)`: a supervisor was forked; the pidfd is the receiver's to close. It may have ended since, or
-        have found that the attempt was claimed before: the record tells.
+        `on_spawned(job, attempt, pid, pidfd)`: a supervisor was forked; the pidfd is the receiver's to close; None if this process has
+        no descriptor left for it. It may have ended since, or have found that the attempt was claimed before: the record tells.
         `on_refused(job, attempt, error)`: no process could be forked, nothing was run.
         `on_died()`: the launcher is gone without having been closed.
+        `on_claimed(job, attempt, pid)`: this supervisor has the attempt and is about to run the job; with a negative pid it could not.
         """
         directory = str(Path(directory).absolute())
         for room in ("run", "output"):
@@ -103,7 +114,7 @@ class Launcher:
                 start_new_session=True,
                 cwd="/",
             )
-        launcher = cls(process, ours, on_spawned, on_refused, on_died)
+        launcher = cls(process, ours, on_spawned, on_refused, on_died, on_claimed)
         try:
             await asyncio.wait_for(launcher._ready, patience_s)
         except TimeoutError:
@@ -142,7 +153,24 @@ class Launcher:
             self._shut()
         if not self._settled:  # it waits for the lock and does not listen
             self._process.kill()
+        self._process.send_signal(signal.SIGCONT)  # somebody may have stopped it
         await asyncio.to_thread(self._process.wait)
+
+    def look_after(self) -> None:
+        """Has it go on if it was stopped, and replaced if it is gone or does not answer. To be called now and then."""
+        if not self._open or not self._settled:
+            return
+        self._process.send_signal(signal.SIGCONT)
+        oldest = next(iter(self.unanswered), None)
+        if oldest is None or oldest != self._waited_for:
+            self._waited_for, self._waiting_since = oldest, self._loop.time()
+        elif self._loop.time() - self._waiting_since > _PATIENCE_S:
+            self._process.kill()  # what became of its orders, the records tell
+
+    def listen(self) -> None:
+        """Takes all answers that are there already."""
+        while self._open and self._read():
+            pass
 
     def _write(self) -> None:
         try:
@@ -156,22 +184,29 @@ class Launcher:
         else:
             self._loop.remove_writer(self._channel)
 
-    def _read(self) -> None:
-        """Take what answers there are, but not for ever: a flood of them must not keep the daemon from its other work."""
+    def _read(self) -> bool:
+        """Take what answers there are, but not for ever: a flood of them must not keep the daemon from its other work.
+
+        Whether there may be more.
+        """
         for _ in range(64):
             try:
                 data, rights, _, _ = self._channel.recvmsg(REPLY.size, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)
             except BlockingIOError:
-                return
+                return False
             except OSError:
                 data = b""
             if not data:
                 self._bury()
-                return
+                return False
             job, attempt, pid = REPLY.unpack(data)
             self._answer(job, attempt, pid, array.array("i", b"".join(right[2] for right in rights)))
+        return True
 
     def _answer(self, job: int, attempt: int, pid: int, pidfds: array.array[int]) -> None:
+        if job < 0:
+            self._on_claimed(-job, attempt, pid)
+            return
         self.unanswered.pop((job, attempt), None)
         if job == 0:
             self._settled = True
@@ -180,7 +215,12 @@ class Launcher:
         elif pid < 0:
             self._on_refused(job, attempt, OSError(-pid, os.strerror(-pid)))
         else:
-            self._on_spawned(job, attempt, pid, pidfds[0])
+            self._on_spawned(job, attempt, pid, pidfds[0] if pidfds else None)
+
+    def _ended(self) -> None:
+        self.listen()
+        if self._open:
+            self._bury()
 
     def _bury(self) -> None:
         self._shut()
@@ -200,3 +240,5 @@ class Launcher:
         self._loop.remove_reader(self._channel)
         self._loop.remove_writer(self._channel)
         self._channel.close()
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)

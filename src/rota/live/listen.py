@@ -1,4 +1,7 @@
-"""Serves the HTTP interface inside a running event loop: a Unix socket that only its owner may open, or a TCP port."""
+"""Serves the HTTP interface inside a running event loop: a Unix socket that only its owner may open, or a TCP port.
+
+Each listener has connections of its own (`connections`): whoever crowds the port does not keep the owner from the socket.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,15 @@ try:
 except ImportError:
     raise RotaError("the live scheduler needs FastAPI and uvicorn, which are not installed: pip install 'rota[live]'") from None
 
+from rota.live.connections import accept
+from rota.live.descriptors import descriptor_room
 from rota.live.guard import is_loopback
 
 __all__ = ["check_address", "serve_http"]
 
 _KEEP_ALIVE_S = 75  # longer than the client keeps an idle connection, so that it is never the server that hangs up first
 _SHUTDOWN_S = 2
+_BACKLOG = 512  # connections that the kernel keeps until they are taken
 
 
 @asynccontextmanager
@@ -37,8 +43,9 @@ async def serve_http(app: FastAPI, *, unix: Path | None = None, tcp: tuple[str, 
         raise ValueError("give either unix or tcp")
     bound = _bind_unix(unix) if unix is not None else _bind_tcp(*tcp, protected=app.state.protected())  # type: ignore[misc]
     with bound as (listener, address):
-        server = _Server(app)
-        serving = asyncio.create_task(server.serve([listener]))
+        listener.listen(_BACKLOG)
+        server = _Server(app, listener)
+        serving = asyncio.create_task(server.serve([]))
         try:
             await asyncio.wait([serving, ready := asyncio.ensure_future(server.ready.wait())], return_when=asyncio.FIRST_COMPLETED)
             ready.cancel()
@@ -54,7 +61,7 @@ async def serve_http(app: FastAPI, *, unix: Path | None = None, tcp: tuple[str, 
 class _Server(uvicorn.Server):
     """uvicorn as a guest in the loop of another: no signal handlers, and no tick ten times a second while nothing happens."""
 
-    def __init__(self, app: FastAPI) -> None:
+    def __init__(self, app: FastAPI, listener: socket.socket) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -70,6 +77,7 @@ class _Server(uvicorn.Server):
                 timeout_graceful_shutdown=_SHUTDOWN_S,
             )
         )
+        self._listener = listener
         self.ready = asyncio.Event()
         self.stop = asyncio.Event()
 
@@ -79,10 +87,13 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self._accepting = asyncio.create_task(accept(self._listener, self, descriptor_room().connections))
         self.ready.set()
 
     async def main_loop(self) -> None:
         await self.stop.wait()
+        self._accepting.cancel()
+        await asyncio.gather(self._accepting, return_exceptions=True)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from rota.arrays import Int
 from rota.decide import policy_name, seeded
 from rota.errors import BadSpec, Problem
 from rota.live.attempts import Attempt, boot_id
+from rota.live.clock import boot_now
 from rota.live.crew import END, KILL, RESUME, Crew
 from rota.live.errors import NoSuchJob, Refused
 from rota.live.eventlog import EventLog
@@ -45,11 +46,6 @@ _AGAIN_S = 1.0  # after a start that found no room
 _SERVED = ("starting", "running")
 
 
-def boot_now() -> float:
-    """Seconds by a clock that nobody sets."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
 class Queue:
     """Jobs and what becomes of them. `on_change(what, job, boot)` is told of arrivals, withdrawals and ends, `on_orders(boot)` when others
     may be in service than before: what the planner learns from.
@@ -65,7 +61,7 @@ class Queue:
         random = seeded(np.random.SeedSequence(seed).spawn(2)[1])  # what the simulator gives a policy under this seed
         self.floor = Floor(self.system, plan.policy, random, **self._stopping())
         self._log = EventLog(directory / "events.jsonl")
-        self.crew = Crew(directory, self.running, self._over, tell)
+        self.crew = Crew(directory, self.running, self.over, tell)
         self.turns = Turns(self.store, self._log, self._carry_out, self._notes, tell)
         self.counters, self.measures = Counters(), Measures()
         self.on_change: Callable[[str, Job, float], None] = lambda what, job, boot: None
@@ -95,7 +91,11 @@ class Queue:
         self.floor.state.clock[0] = now
         over = recover(self, self.store.live(), saved is not None and saved["boot"] == self.boot)
         if saved is not None and saved["boot"] == self.boot and saved["plan"] == self.plan_number:
-            self._do(self.floor.recall(saved, now))
+            self.floor.remember(saved)
+            for job, _ in over:  # the policy hears first of whom it still takes for running
+                if job.id not in self.floor.jobs and job.state in _SERVED:
+                    self._do(self.floor.left(self.kind_of(job.type), now))
+            self._do(self.floor.look_again(now))
         else:
             self._do(self.floor.begin(now))
         for job in [job for job in self.here.values() if job.state == "blocked"]:
@@ -104,7 +104,7 @@ class Queue:
             if seen.state == "lost":
                 self.crew.clear(job.id, job.attempt, seen)
             else:
-                self._over(job.id, job.attempt, seen)
+                self.over(job.id, job.attempt, seen)
 
     def put_on_floor(self, job: Job, state: Any) -> None:
         """A job of an earlier daemon is here, in this state."""
@@ -340,9 +340,13 @@ class Queue:
     def _do(self, orders: Orders) -> None:
         """Puts orders into effect: in memory now, on the machine after the next write."""
         self.counters.decided(self.floor.decision_s)
-        boot = boot_now()
+        boot, ask_again = boot_now(), False
         for id in orders.stop:
             job = self.here[id]
+            if self.turns.withdraw("start", job):  # it was decided to start it, and nothing was done yet
+                self._never_began(job)
+                ask_again = True
+                continue
             self._out_of_service(job, boot)
             self.counters.preemptions += 1
             if self.settings.preemption == "suspend":
@@ -361,13 +365,26 @@ class Queue:
         for id in orders.start:
             job = self.here[id]
             self.shares.take(job, self.store.request(job.request).demand)
-            job.state, job.attempt = "starting", job.attempt + 1
+            job.state, job.attempt, job.pid = "starting", job.attempt + 1, None
             job.since_boot, job.started = boot, job.started or time.time()
             self.counters.starts += 1
             self.turns.event("start", job=id, attempt=job.attempt)
             self.turns.act("start", job)
         self.on_orders(boot)
-        self._set_timer()
+        if ask_again:
+            self._do(self.floor.look_again(self.now()))
+        else:
+            self._set_timer()
+
+    def _never_began(self, job: Job) -> None:
+        """A job is to yield whose start is not carried out yet: it stays in the queue, and is at no time on the machine beside others."""
+        self.turns.event("suspend" if self.settings.preemption == "suspend" else "requeue", job=job.id)
+        self.shares.give_back(job)
+        job.state, job.since_boot = "waiting", None
+        if job.attempt == 1:
+            job.started = None
+        self.turns.changed(job)
+        self.floor.never_began(job.id)
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -382,14 +399,14 @@ class Queue:
 
     # ------------------------------------------------------------------------------------------------------------ what the crew reports
 
-    def running(self, id: int, attempt: int) -> None:
-        """An attempt has its supervisor."""
+    def running(self, id: int, attempt: int, supervisor: int) -> None:
+        """An attempt has its supervisor, so from now on it is never one that was not started."""
         job = self.here.get(id)
-        if job is not None and job.attempt == attempt and job.state == "starting":
-            job.state = "running"
+        if job is not None and job.attempt == attempt:
+            job.state, job.pid = "running" if job.state == "starting" else job.state, supervisor
             self.turns.changed_by_the_way(job)  # after a crash, its record tells
 
-    def _over(self, id: int, attempt: int, seen: Attempt) -> None:
+    def over(self, id: int, attempt: int, seen: Attempt) -> None:
         """An attempt is over, and nothing of it is left on the machine."""
         job = self.here.get(id)
         if job is None or job.attempt != attempt:
@@ -401,31 +418,36 @@ class Queue:
         ended = seen.ended_boottime if seen.ended_boottime is not None and seen.boot == self.boot else boot_now()
         if job.since_boot is not None and seen.started_boottime is not None and seen.boot == self.boot and job.served_s == 0:
             job.since_boot = seen.started_boottime  # the program, not the wish to start it
-        # One that ended before it heard that it should stop has ended, whatever was planned for it.
-        stopped = seen.state == "ended" and seen.told and not job.cancel and (job.state == "stopping" or seen.pid is None)
+        stopped = self.was_stopped(job, seen)
         self._out_of_service(job, ended)
         self.shares.give_back(job)
         self.turns.act("forget", job)
         if stopped:
             job.state, job.restarts = "waiting", job.restarts + (seen.pid is not None)
             self.turns.changed(job)
-            self._do(self.floor.stopped(id, self.now()))
+            if id in self.floor.jobs:
+                self._do(self.floor.stopped(id, self.now()))
             return
         job.exit_code, reason = seen.exit_code, seen.error
         if seen.state == "lost":
             same = seen.boot in ("", self.boot)
-            reason = "its supervisor was killed" if same else "the machine went down while it ran"
+            reason = reason or ("its supervisor was killed" if same else "the machine went down while it ran")
         elif job.exit_code and not reason:
             reason = f"ended by signal {job.exit_code - 128}" if seen.how == "signal" else f"exit code {job.exit_code}"
         outcome = "cancelled" if job.cancel else "done" if job.exit_code == 0 else "failed"
-        self._end(job, outcome, job.reason if job.cancel else reason, ended)
+        self._end(job, outcome, job.reason if job.cancel else reason, ended, known=seen.state != "lost")
+
+    @staticmethod
+    def was_stopped(job: Job, seen: Attempt) -> bool:
+        """Whether an attempt that is over is to be followed by another. One that ended before it heard that it should stop has ended."""
+        return seen.state == "ended" and seen.told and not job.cancel and (job.state == "stopping" or seen.pid is None)
 
     def _start_again(self, id: int, attempt: int) -> None:
         job = self.here.get(id)
         if job is None or job.attempt != attempt:
             return
         if job.cancel or job.state not in _SERVED:  # it was never run: it can simply leave, or wait
-            self._over(id, attempt, Attempt("ended", boot=self.boot, told=True))
+            self.over(id, attempt, Attempt("ended", boot=self.boot, told=True))
         else:
             self.turns.act("start", job)
 
@@ -435,8 +457,8 @@ class Queue:
             job.since_boot = None
         self.turns.changed(job)
 
-    def _end(self, job: Job, outcome: Any, reason: str, ended: float | None = None) -> None:
-        """A job is over, for whatever reason."""
+    def _end(self, job: Job, outcome: Any, reason: str, ended: float | None = None, known: bool = True) -> None:
+        """A job is over, for whatever reason. `known`: how long it took is."""
         boot = boot_now() if ended is None else ended
         job.ended = time.time() - (boot_now() - boot)
         job.response_s = boot - job.submitted_boot if job.boot == self.boot else max(job.ended - job.submitted, 0.0)
@@ -445,9 +467,9 @@ class Queue:
         del self.here[job.id]
         self.ended[outcome] += 1
         self.counters.job_ended(job.type, outcome, job.response_s)
-        if ran and outcome != "cancelled":
+        if ran and known and outcome != "cancelled":
             self.measures.ended(job.type, job.response_s, job.served_s)
-        if ran:
+        if ran and known:
             self.on_change("finished", job, boot)
         served = {"run_s": job.served_s} if ran else {"run_s": None}
         self.turns.event("end", job=job.id, outcome=outcome, exit_code=job.exit_code, response_s=job.response_s, **served)
@@ -496,7 +518,7 @@ class Queue:
             elif (job := self.here.get(id)) is None or job.attempt != attempt:
                 continue
             elif what == "start" and job.cancel:
-                self._over(id, attempt, Attempt("ended", boot=self.boot))  # before it began
+                self.over(id, attempt, Attempt("ended", boot=self.boot))  # before it began
             elif what == "start":
                 self.crew.start(self._order(job))
             elif what != "resume" or job.state in _SERVED:  # it may have been told to yield again, in the same turn

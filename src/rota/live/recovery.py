@@ -1,6 +1,6 @@
 """Recovery: what the database says of the jobs of an earlier daemon is held against what the machine says of them.
 
-The crew is open, so an attempt without a record was never run and never will be, unless it is ordered anew.
+The crew is open, so an attempt without a record that was never claimed was never run and never will be, unless it is ordered anew.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rota.errors import BadSpec
 from rota.live.attempts import Attempt
+from rota.live.crew import VANISHED
 from rota.live.intake import class_again
 from rota.live.store import Job, Request
 from rota.model.live import OWN_TYPE
@@ -26,15 +27,27 @@ _SERVED = ("starting", "running")
 
 
 def recover(queue: Queue, jobs: list[Job], same_boot: bool) -> list[tuple[Job, Attempt]]:
-    """Puts the jobs of an earlier daemon on the floor, and has done again what may not have been; returns those whose attempt is over."""
+    """Puts the jobs of an earlier daemon on the floor, and has done again what may not have been; returns those whose attempt is over.
+
+    Of these, one that has ended is not on the floor: there is nothing left that could be stopped. One that is lost holds what it has
+    until it is sure that nothing of it is left.
+    """
     queue.here = {job.id: job for job in jobs}
     over: list[tuple[Job, Attempt]] = []
-    found = {job.id: _found(queue, job, same_boot) for job in jobs if job.sequence is not None}
+    found = _look(queue, [job for job in jobs if job.sequence is not None], same_boot)
     _refit(queue, (job for job in jobs if job.state in ("held", "blocked", "waiting")))
     found = {id: seen for id, seen in found.items() if queue.here[id].sequence is not None}
     queue.crew.tidy({(id, queue.here[id].attempt) for id, (seen, _) in found.items() if seen is not None})
     for id in sorted(found, key=lambda id: (found[id][1] != "running", queue.here[id].sequence)):
         job, (seen, state) = queue.here[id], found[id]
+        if seen is not None and seen.state == "ended":
+            job.cores = job.gpus = None  # nobody has them any more
+            if queue.was_stopped(job, seen):
+                queue.over(id, job.attempt, seen)
+                queue.put_on_floor(job, "waiting")
+            else:
+                over.append((job, seen))
+            continue
         queue.put_on_floor(job, state)
         if seen is None:
             continue
@@ -43,7 +56,7 @@ def recover(queue: Queue, jobs: list[Job], same_boot: bool) -> list[tuple[Job, A
         if seen.state == "absent":
             queue.turns.act("start", job)
         elif seen.state == "alive":
-            queue.running(id, job.attempt)
+            queue.running(id, job.attempt, seen.supervisor or 0)
             # The signal may not have been sent; sent twice it does no harm.
             told = {"cancel": "end", "cancel now": "kill"}.get(job.cancel, "resume" if job.state in _SERVED else job.state)
             if told != "resume" or seen.suspended:
@@ -59,15 +72,27 @@ def recover(queue: Queue, jobs: list[Job], same_boot: bool) -> list[tuple[Job, A
     return over
 
 
-def _found(queue: Queue, job: Job, same_boot: bool) -> tuple[Attempt | None, Any]:
-    """What the machine has of a job that an earlier daemon had in its queue, and the job's state on the floor."""
+def _look(queue: Queue, jobs: list[Job], same_boot: bool) -> dict[int, tuple[Attempt | None, Any]]:
+    """What the machine has of each job: its attempt, if it has one, and its state on the floor."""
+    seen = {job.id: queue.crew.find(job.id, job.attempt) for job in jobs if job.state != "waiting"}
+    missing = [(id, queue.here[id].attempt) for id, attempt in seen.items() if attempt.state == "absent"]
+    there = {id for id, _ in queue.crew.find_marked(missing)} if same_boot else set[int]()
+    return {job.id: _found(queue, job, seen.get(job.id), same_boot, job.pid is not None or job.id in there) for job in jobs}
+
+
+def _found(queue: Queue, job: Job, seen: Attempt | None, same_boot: bool, began: bool) -> tuple[Attempt | None, Any]:
+    """What the machine has of a job that an earlier daemon had in its queue. `began`: it was started, whatever became of its record."""
     if not same_boot:
         job.since_boot = None
-    if job.state == "waiting":
+    if seen is None:
         return None, "waiting"
-    seen = queue.crew.find(job.id, job.attempt)
-    if not same_boot and (seen.state == "lost" or (seen.state == "absent" and job.state != "starting")):
+    if not same_boot and (seen.state == "lost" or (seen.state == "absent" and (began or job.state != "starting"))):
         seen = Attempt("lost", boot="another")  # what the record said may not have reached the disk
+    elif seen.state == "absent" and began:
+        seen = Attempt("lost", error=VANISHED)
+    if seen.state == "lost":
+        job.since_boot = None  # nobody knows how long it ran
+        return seen, "stopping"
     if seen.state == "absent" and job.cancel:
         seen = Attempt("ended", boot=queue.boot)  # it was never run, and is not wanted any more
     elif seen.state == "absent" and job.state not in _SERVED:

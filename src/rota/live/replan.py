@@ -91,13 +91,14 @@ async def replan(
         "jobs": jobs,
         "seed": seed,
     }
-    one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")  # the cores are for the jobs
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "rota.live.replan", "--parent", str(os.getpid())),
+        # -P and another folder: what lies where the scheduler was started is no program of ours.
+        *(sys.executable, "-P", "-m", "rota.live.replan", "--parent", str(os.getpid())),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **one_thread},
+        env=_environment(),
+        cwd="/",
         start_new_session=True,
     )
     try:
@@ -110,6 +111,14 @@ async def replan(
             process.kill()
             await process.communicate()  # also closes the pipes
     return _answer(out, err, process.returncode or 0)
+
+
+def _environment() -> dict[str, str]:
+    """One thread, for the cores are for the jobs; and paths that mean the same in another folder (an empty one means the present one)."""
+    env = {**os.environ, **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")}
+    if (paths := env.pop("PYTHONPATH", None)) is not None:
+        env["PYTHONPATH"] = os.pathsep.join(os.path.abspath(path) for path in paths.split(os.pathsep) if path)
+    return env
 
 
 def _answer(out: bytes, err: bytes, code: int) -> Replanned:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import stat
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -12,13 +15,14 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from rota.errors import RotaError
-from rota.live.errors import NoRoom, NoSuchJob
+from rota.live.clock import Clock, boot_now
+from rota.live.errors import NoRoom, NoSuchJob, Refused
 from rota.live.faults import report_fault
 from rota.live.forecast import Outlook
 from rota.live.messages import ENDED, Changed, ChangeRequest, Explanation, Job, JobRequest, JobState, PlanVersion, Status, Submitted
 from rota.live.metrics import exposition
 from rota.live.planner import Planner, choose_plan
-from rota.live.queue import Queue, boot_now
+from rota.live.queue import Queue
 from rota.live.store import Job as Kept
 from rota.live.store import Store
 from rota.live.view import job_message, status_of, why_not, with_futures
@@ -63,6 +67,7 @@ class Service:
             raise
         self._one_at_a_time = asyncio.Lock()
         self._preparing: asyncio.Future[None] | None = None
+        self._clock = Clock(self._store)
 
     async def open(self) -> None:
         """Finds every job that was there and goes on with it."""
@@ -134,7 +139,7 @@ class Service:
         """A part of a job's output, where the next begins, and whether nothing more will come."""
         over = self._found(id).state in ENDED  # looked at before reading: what is written in between must not be missed
         try:
-            with open(self.directory / "output" / f"{id}.log", "rb") as file:
+            with open(self.directory / "output" / f"{id}.log", "rb", opener=_without_waiting) as file:
                 file.seek(offset)
                 data = file.read(limit)
         except FileNotFoundError:
@@ -219,6 +224,9 @@ class Service:
     def _prune(self) -> None:
         self._pruning = asyncio.get_running_loop().call_later(_PRUNE_S, self._prune)
         try:
+            if (doubt := self._clock.doubt()) is not None:
+                self.queue.tell(doubt) if doubt else None
+                return
             old = self._store.prune(time.time() - 86_400 * self.queue.settings.keep_days)
         except NoRoom as error:
             self.queue.tell(str(error))
@@ -226,3 +234,17 @@ class Service:
         self.queue.ended = Counter(self._store.counts()) if old else self.queue.ended
         for id in old:
             (self.directory / "output" / f"{id}.log").unlink(missing_ok=True)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Opens a file of output for reading. What a job put in its place, a FIFO or a link, is neither waited for nor followed."""
+    try:
+        descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise Refused(f"{path} is a link: it is not the output any more") from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Refused(f"{path} is not a file any more: its output cannot be shown")
+    return descriptor

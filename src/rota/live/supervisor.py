@@ -20,11 +20,13 @@ import ctypes
 import os
 import resource
 import signal
+import stat
 import time
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from rota.live import tree
-from rota.live.attempts import Record
+from rota.live.attempts import MARK, Record, mark_of, set_tag
 
 __all__ = ["HEARD", "NOT_RUN", "environment", "supervise"]
 
@@ -38,15 +40,21 @@ _KILL_AGAIN_S = 0.1
 # Signals that this process was started with ignored, or Python ignores; the others go back to their default when a program starts.
 _IGNORED = [number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN]
 _FOREVER_S = 1e8
+_TOLD = frozenset(("ROTA_JOB_ID", "ROTA_TYPE", "ROTA_RESTART", MARK, "ROTA_CORES", "ROTA_ARRAY_INDEX"))
 
 
-def supervise(order: dict[str, Any], directory: str, lock: int, boot: str) -> NoReturn:
-    """Run one order in this process, just forked by the launcher with `HEARD` blocked. `lock` is the launcher's lock, inherited."""
+def supervise(order: dict[str, Any], directory: str, lock: int, boot: str, tell: Callable[[int], None], daemon: int) -> NoReturn:
+    """Run one order in this process, just forked by the launcher with `HEARD` blocked. `lock` is the launcher's lock, inherited.
+
+    `tell(pid)` says over the descriptor `daemon` that this process has claimed the attempt, `tell(−errno)` that nothing is run after all.
+    """
     status = 1
     try:
         os.setsid()
-        os.closerange(3, lock)
-        os.closerange(lock + 1, os.sysconf("SC_OPEN_MAX"))
+        first, second = sorted((lock, daemon))
+        os.closerange(3, first)
+        os.closerange(first + 1, second)
+        os.closerange(second + 1, os.sysconf("SC_OPEN_MAX"))
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
@@ -54,7 +62,7 @@ def supervise(order: dict[str, Any], directory: str, lock: int, boot: str) -> No
         _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         _prctl(_PR_SET_NAME, f"rota-{order['job']}".encode(), 0, 0, 0)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        status = _run(order, directory, lock, boot)
+        status = _run(order, directory, lock, boot, tell, daemon)
     finally:
         os._exit(status)
 
@@ -65,7 +73,7 @@ def environment(order: dict[str, Any], run_directory: str) -> dict[str, str]:
         "ROTA_JOB_ID": str(order["job"]),
         "ROTA_TYPE": order["type"],
         "ROTA_RESTART": str(order["restart"]),
-        "ROTA_RUN": f"{run_directory}/{order['job']}.{order['attempt']}",
+        MARK: mark_of(run_directory, order["job"], order["attempt"]),
     }
     if order["cores"] is not None:
         told["ROTA_CORES"] = ",".join(map(str, order["cores"]))
@@ -73,13 +81,14 @@ def environment(order: dict[str, Any], run_directory: str) -> dict[str, str]:
         told["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, order["gpus"]))
     if order["index"] is not None:
         told["ROTA_ARRAY_INDEX"] = str(order["index"])
-    return {**order["env"], **told}
+    # A job that was submitted by another one has that one's environment: what was told to that one is not true of this one.
+    return {**{name: value for name, value in order["env"].items() if name not in _TOLD}, **told}
 
 
-def _run(order: dict[str, Any], directory: str, lock: int, boot: str) -> int:
+def _run(order: dict[str, Any], directory: str, lock: int, boot: str, tell: Callable[[int], None], daemon: int) -> int:
     job, run_directory = order["job"], f"{directory}/run"
     try:
-        output = os.open(f"{directory}/output/{job}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        output = _open_output(f"{directory}/output/{job}.log")
         record = Record.claim(run_directory, job, order["attempt"], boot)
     except FileExistsError:  # an older order for this attempt was carried out: it is run once
         return 0
@@ -87,11 +96,14 @@ def _run(order: dict[str, Any], directory: str, lock: int, boot: str) -> int:
         return NOT_RUN
     os.close(lock)
     own = os.getpid()
+    tell(own)  # before the job can do anything: a record that is missing from now on has vanished
     try:
         pid = os.fork()
-    except OSError:  # no process to be had now
+    except OSError as refused:  # no process to be had now
         record.withdraw()
+        tell(-(refused.errno or 1))
         return NOT_RUN
+    os.close(daemon)
     if pid == 0:
         _become(order, record, output, own, environment(order, run_directory))
     os.close(output)
@@ -114,6 +126,17 @@ def _run(order: dict[str, Any], directory: str, lock: int, boot: str) -> int:
         leftovers=watch.leftovers,
     )
     return 0
+
+
+def _open_output(path: str) -> int:
+    """The file for what the job prints. Whatever else has its name is removed: a FIFO would wait for a reader, a link lead elsewhere."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            os.unlink(path)
+    output = os.open(path, flags, 0o600)
+    os.set_blocking(output, True)
+    return output
 
 
 class _Watch:
@@ -200,6 +223,7 @@ def _become(order: dict[str, Any], record: Record, output: int, supervisor: int,
         for number in _IGNORED:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        set_tag(told[MARK])
         step = f"cannot limit its memory to {memory} bytes"
         if memory is not None and group is None:
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))

@@ -19,6 +19,7 @@ from rota.live.store import Job, PlanRow, Request, Store
 __all__ = ["Act", "Turns"]
 
 _AGAIN_S = 1.0  # after a full disk
+_SOON_S = 0.2  # for what can wait
 _EVENTS_KEPT = 10_000  # in the database; the file has all
 
 
@@ -47,6 +48,7 @@ class Turns:
         self._acts: list[Act] = []
         self._last_event = max(store.last("events"), log.last)
         self._planned = self._paused = self._closed = False
+        self._by_the_way: asyncio.TimerHandle | None = None
         self.verbose = False  # whether every event is told
         self.out_of_room = ""  # why nothing can be written, if so
 
@@ -59,6 +61,8 @@ class Turns:
     def close(self) -> None:
         """Writes what is left and takes no more turns; actions that were not carried out are for the next daemon."""
         self._closed = True
+        if self._by_the_way is not None:
+            self._by_the_way.cancel()
         try:
             self.write()
         except NoRoom as error:
@@ -76,13 +80,26 @@ class Turns:
         return self._jobs.get(id)
 
     def changed_by_the_way(self, job: Job) -> None:
-        """A job is to be written with the next turn; nothing depends on it, so it is not worth one of its own."""
+        """A job is to be written with the next turn, or soon: it is not worth a turn of its own at once."""
         self._jobs[job.id] = job
+        if self._by_the_way is None and not self._closed:
+            self._by_the_way = self._loop.call_later(_SOON_S, self._write_the_rest)
+
+    def _write_the_rest(self) -> None:
+        self._by_the_way = None
+        self._soon()
 
     def act(self, what: str, job: Job) -> None:
         """Something is to be done when the job is written."""
         self._acts.append(Act(what, job.id, job.attempt))
         self.changed(job)
+
+    def withdraw(self, what: str, job: Job) -> bool:
+        """Something is not to be done after all; whether it had not been done yet."""
+        act = Act(what, job.id, job.attempt)
+        found = act in self._acts
+        self._acts = [other for other in self._acts if other != act] if found else self._acts
+        return found
 
     def event(self, what: str, **fields: Any) -> None:
         """An event is to be logged."""

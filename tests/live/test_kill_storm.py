@@ -1,0 +1,21 @@
+"""A short kill storm; `python -m benchmarks kill_storm` is the long one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from kill_storm import CELLS, storm
+
+KILLS = int(os.environ.get("ROTA_KILLS", "24"))
+
+
+def test_kill_storm(tmp_path: Path) -> None:
+    """Kills among suspensions, requeues, new plans and plans without a type: none is lost, none runs twice, nobody gets too much."""
+    seen = storm(tmp_path, KILLS, tell=print)
+    print(seen)
+    assert seen["most cells at once"] <= CELLS
+    assert seen["most cells at once"] > CELLS // 2, "the trial is no trial"
+    assert seen["suspend"] > 0
+    assert seen["requeue"] > 0
+    assert seen["plans"] > 2
