@@ -12,6 +12,7 @@ E[T] is exact where that is estimated to fit the time limit; otherwise, and wher
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, get_args
@@ -39,6 +40,8 @@ _FASTEST = 10.0  # times the fastest completion or setup of the process
 _USEFUL = 1.0  # a rate that is only known to be within a factor of two of the best is not known to be good
 _SEARCH = 25  # exact values that the choice of a rate takes, about
 _PATIENCE_S = 30.0  # what they may take where no time limit is given
+_FEW = 1000  # slots of a type that stand for more where exact values take too long
+_ACCURATE = 1e-2  # exact values that are less so are none
 
 
 @dataclass(frozen=True)
@@ -156,6 +159,13 @@ class _Rates:
     def _analysis(self, rate: float) -> Analysis:
         return Analysis(self.system, None, self.process.with_timers(rate), sizes="exponential")
 
+    def reduced(self, system: System, schedules: Int) -> _Rates:
+        """The same process with other arrival rates and other numbers of slots."""
+        other = copy(self)
+        other.system, other.process = system, replace(self.process, schedules=schedules, held=schedules.copy())
+        other._analyses = lru_cache(maxsize=2 * _GRID)(other._analysis)
+        return other
+
     def value(self, rate: float, by: Yardstick) -> float:
         """E[T] by this yardstick, as long as there is time."""
         self.deadline.check()
@@ -178,7 +188,10 @@ class _Rates:
     def by_prediction(self, loss: float, remark: str) -> SwitchingRate:
         """The choice by the prediction, in words that say why."""
         if self.policy.preemption == "full" and len(self.policy.weights) > 1:
-            found = _predicted_fast_enough(self, loss)
+            try:
+                found = _fast_enough_in_small(self, loss)
+            except NotConverged:
+                found = _predicted_fast_enough(self, loss)
         elif len(self.policy.weights) == 1:
             found = SwitchingRate(self.policy, self.policy.switching_rate, measure(self(1.0), "prediction"), "prediction", 0.0)
         else:
@@ -194,9 +207,34 @@ def _fast_enough(at: _Rates, by: Yardstick, loss: float) -> SwitchingRate:
     return SwitchingRate(at.chosen(rate), rate, value, by, at(rate).mean_response_time / limit - 1, limit)
 
 
-def _predicted_fast_enough(at: _Rates, loss: float) -> SwitchingRate:
-    """The first rate whose prediction is within the loss of the prediction for ever faster switching. That proves nothing."""
+def _fast_enough_in_small(at: _Rates, loss: float) -> SwitchingRate:
+    """`_fast_enough` on the same rota with a part of each type's slots and arrivals, where exact values take little time.
+
+    Types are independent given the process, and with many slots E[Q_i] grows in proportion to them (a fluid limit), so what is lost against
+    the limit α → ∞ hardly depends on how many there are. That proves nothing: `guarantee` is infinite.
+    """
     at(1.0).require_stable()
+    slots = at.process.schedules
+    part = np.minimum(_FEW / np.maximum(slots.max(axis=0), 1), 1.0)
+    few = np.ceil(slots * part).astype(np.int64)
+    before, after = at.process.mean_schedule, at.process.stationary @ few
+    arrivals = at.system.arrival_rate * np.divide(after, before, out=np.zeros(len(before)), where=before > 0)  # so that loads stay
+    small = at.reduced(at.system.replace(arrival_rate=arrivals), few)
+    policy = at.policy.replace(candidates=few[np.argsort(at.process.candidate)])
+    per_type = fast_switching_limit(small.system, policy)
+    weight = np.divide(before, after, out=np.zeros(len(before)), where=after > 0)
+
+    def value(rate: float) -> float:
+        return float(small(rate).exact @ weight)
+
+    rate = _first_within(at, value, float(per_type @ weight), loss)
+    limit = at(1.0).little(fast_switching_limit(at.system, at.policy))
+    estimate = limit * value(rate) / float(per_type @ weight)
+    return SwitchingRate(at.chosen(rate), rate, estimate, "prediction", np.inf, limit)
+
+
+def _predicted_fast_enough(at: _Rates, loss: float) -> SwitchingRate:
+    """The first rate whose prediction is within the loss of the prediction for ever faster switching. That proves nothing either."""
     limit = at(1.0).little(fast_switching_limit(at.system, at.policy))
     fastest = measure(at(1e9 * float(at.system.service_rate.max())), "prediction")
     rate = _first_within(at, lambda rate: measure(at(rate), "prediction"), fastest, loss)
@@ -231,6 +269,8 @@ def _best(at: _Rates, by: Yardstick) -> SwitchingRate:
                 break
             k, before = nearest, value
         if by == "exact":
+            if at(rate).accuracy > _ACCURATE:
+                raise NotConverged(f"the exact values are right to {at(rate).accuracy:.0%} only")
             return SwitchingRate(at.chosen(rate), rate, value, by, 1e-6)
         least = min(minimize_on_log_scale(at.least, *around)[1], *(at.least(float(rate)) for rate in grid))
     except OutOfTime:
