@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 import rota
 from rota.cli.analyze import as_fields, print_analysis
-from rota.cli.output import ProgressLine, check_place, print_json, remark
+from rota.cli.output import ProgressLine, check_output, print_json, remark
 
 if TYPE_CHECKING:
     from rota.design import SwitchingRate, TuneProgress
@@ -66,7 +66,7 @@ def design(
     """
     system = rota.read_system(file)
     if output is not None:
-        check_place(output)
+        check_output(output)
     with ProgressLine() as line:
 
         def show(at: TuneProgress) -> None:
