@@ -213,7 +213,7 @@ def test_a_time_limit_must_not_be_negative():
 def test_weights_that_cannot_be_stable_are_found_at_once(monkeypatch, preemption):
     """Where the weights alone overload a type, no rate is tried: nothing is built or analysed."""
     system, policy = paper_case(0.9, preemption)
-    for name in ("build_process", "analyze_process"):
+    for name in ("build_process", "Analysis"):
         monkeypatch.setattr(f"rota.design.switching.{name}", lambda *args, **kwargs: pytest.fail("a rate was tried"))
     with pytest.raises(rota.Unstable, match=r"^load 2\.25 of type 'type3' is not below 1 at any switching rate$"):
         choose_switching_rate(system, policy.replace(weights=[0.2, 0.8]))

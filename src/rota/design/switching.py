@@ -281,9 +281,13 @@ def _best(at: _Rates, by: Yardstick) -> SwitchingRate:
 
 
 def _scanned(at: _Rates, grid: Array, by: Yardstick) -> Array:
-    """E[T] at each rate of the grid, from the fastest on; infinite at those not looked at when the time was over."""
+    """E[T] at each rate of the grid, infinite at those not looked at when the time was over.
+
+    It begins at a tenth of the fastest rate, which may be the very edge of stability: if there is no time at all, that is a sound choice.
+    """
     rough = np.full(len(grid), np.inf)
-    for k in range(len(grid) - 1, -1, -1):
+    begin = int(np.searchsorted(grid, grid[-1] / 10))
+    for k in sorted(range(len(grid)), key=lambda k: abs(k - begin)):
         rough[k] = measure(at(float(grid[k])), by)
         if at.deadline.left_s < 0 and np.isfinite(rough).any():
             break
