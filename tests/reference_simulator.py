@@ -330,6 +330,7 @@ class Rota:
         self.place = self._work(0)
         self.rate, self.ring = 0.0, math.inf
         self.counts = [0] * len(system.names)
+        self.setups = [0] * len(system.names)  # of stopped jobs, with backfilling
 
     # the process, from the paper's definitions
 
@@ -388,7 +389,9 @@ class Rota:
     # rings and moves
 
     def _rings(self) -> list[tuple[float, Place]]:
-        """Moves that happen without an event: clocks, and slots without a job unless these are skipped."""
+        """Moves that happen without an event: clocks, and slots without a job unless these are skipped; during setups, only these."""
+        if any(self.setups):
+            return [(float(sum(self.setups)) * self.policy.setup_rate, self.place)]
         rings = []
         for rate, trigger, where in self.moves():
             if trigger == OWN:
@@ -433,8 +436,15 @@ class Rota:
 
     def __call__(self, view: View) -> Decision:
         """The jobs that run, and the next ring of the process's own."""
-        if view.event == "timer":
+        rang = view.event == "timer" and not any(self.setups)
+        if rang:
             self._ring()
+        elif view.event == "timer":
+            self._end_setup()
+        if self.policy.backfill and self.policy.preemption == "setup":
+            run = self._with_setups(view, rang)
+            self.counts = counts(self.system, run)
+            return run, self._next_ring(view)
         run = self._backfilled(view) if self.policy.backfill else self._plain(view)
         self.counts = counts(self.system, run)
         return run, self._next_ring(view)
@@ -463,10 +473,40 @@ class Rota:
         own = view.oldest(self.place.slots)
         extra = [job for job in view.running if job not in own]
         gave_way = set()
-        while not fit(self.system, [*own, *extra], self.place.held or None):
+        while not fit(self.system, [*own, *extra]):
             gave_way.add(extra.pop().kind)  # the youngest; `extra` is in order of arrival
-        run = [*own, *extra]
-        return fill(view, run, gave_way, self.place.held or None) if self.place.working else run
+        return fill(view, [*own, *extra], gave_way)
+
+    def _with_setups(self, view: View, rang: bool) -> list[Job]:
+        """When a switch begins, jobs without a slot ahead are stopped as far as those with one need their room; each pays a setup.
+
+        Stopped is the youngest of those that hold some of a resource that is short. While there are setups only jobs with a slot start.
+        """
+        system, run = self.system, view.running
+        if rang and not self.place.working:
+            self.place = self._work(self.place.b)
+        own = view.oldest(self.place.slots)
+        if rang:
+            while not fit(system, {*run, *own}):
+                needs = used(system, {*run, *own})
+                short = [r for r, have in enumerate(system.capacity) if needs[r] > decimal(have)]
+                job = [job for job in run if job not in own and any(system.demand[job.kind, r] > 0 for r in short)][-1]
+                run.remove(job)
+                self.setups[job.kind] += 1
+        for job in sorted(own, key=lambda job: job.number):
+            if job not in run and fit(system, [*run, job], self.setups):
+                run.append(job)
+        return run if any(self.setups) else fill(view, run)
+
+    def _end_setup(self) -> None:
+        """One of the setups is done."""
+        draw = uniform(self.random) * sum(self.setups)
+        for i, n in enumerate(self.setups):
+            if draw < n:
+                self.setups[i] -= 1
+                return
+            draw -= n
+        raise AssertionError
 
     def _patient(self, view: View) -> list[Job]:
         """Without preemption: the switch ends when what runs fits with the jobs that have a slot ahead; until then it drains slots."""
@@ -530,7 +570,6 @@ def engine_log(
     edges = [0, *sorted(set(cuts)), len(given.jobs)]
     for begin, end in itertools.pairwise(edges):
         run.feed(Chunk(*(column[begin:end] for column in given.columns())), drain=end == len(given.jobs))
-        run.take_batches()
     assert run.present == 0
     return [(time, int(kind), int(i), int(job)) for time, kind, i, job in np.concatenate(run.log).tolist()]
 

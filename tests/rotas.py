@@ -42,7 +42,9 @@ def systems_and_rotas(
     most_units: int = 6,
     loop: bool = False,
 ) -> tuple[rota.System, MSR]:
-    """A small system and any kind of rota on it; every type that is served has a load between 0.05 and `most_load`.
+    """A small system and any kind of rota on it, some with a schedule that comes up twice (A, B, A, C).
+
+    Every type that is served has a load between 0.05 and `most_load`.
 
     `loop`: at least two candidates, visited in a loop, and no parallel draining.
     """
@@ -55,6 +57,8 @@ def systems_and_rotas(
     schedules = rota.list_schedules(system)[1:]
     fewest = min(2 if loop else 1, len(schedules))
     picks = draw(st.lists(st.integers(0, len(schedules) - 1), min_size=fewest, max_size=3, unique=True))
+    if len(picks) == 3 and draw(st.booleans()):
+        picks.insert(2, picks[0])
     n = len(picks)
     parts = np.array(draw(st.lists(st.integers(1, 6), min_size=n, max_size=n)))
     preemption = preemption or draw(st.sampled_from(PREEMPTIONS))
@@ -79,3 +83,11 @@ def systems_and_rotas(
 def paper_case(load: float, preemption: str = "full", switching_rate: float = 2.0, **fields: Any) -> tuple[rota.System, MSR]:
     """The paper's example at a load, with its rota."""
     return paper_example(load), paper_rota(preemption, switching_rate, **fields)
+
+
+def twice_round(preemption: str = "full", switching_rate: float = 1.0, **fields: Any) -> tuple[rota.System, MSR]:
+    """The paper's example at load 0.45 with a loop that visits (1,4,0) twice: (1,4,0), (0,0,2), (1,4,0), (2,0,0)."""
+    if preemption == "setup":
+        fields.setdefault("setup_rate", 10.0)
+    loop = [[1, 4, 0], [0, 0, 2], [1, 4, 0], [2, 0, 0]]
+    return paper_example(0.45), MSR(loop, [0.3, 0.45, 0.2, 0.05], preemption, switching_rate, **fields)

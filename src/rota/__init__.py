@@ -50,6 +50,7 @@ _HOME = {
     "design_policy": "rota.design",
     "choose_switching_rate": "rota.design",
     "break_even_setup_rate": "rota.design",
+    "largest_stable_switching_rate": "rota.design",
     "EASY": "rota.policy",
     "FCFS": "rota.policy",
     "Custom": "rota.policy",
@@ -64,7 +65,9 @@ _HOME = {
     "compare_pair": "rota.simulation",
     "replicate": "rota.simulation",
     "simulate": "rota.simulation",
+    "HeavyTrafficRatio": "rota.study",
     "Plan": "rota.study",
+    "heavy_traffic_ratio": "rota.study",
     "plan": "rota.study",
     "sweep": "rota.study",
     "Trace": "rota.traces",
@@ -100,6 +103,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers
     from rota.design import break_even_setup_rate as break_even_setup_rate
     from rota.design import choose_switching_rate as choose_switching_rate
     from rota.design import design_policy as design_policy
+    from rota.design import largest_stable_switching_rate as largest_stable_switching_rate
     from rota.errors import BadSpec as BadSpec
     from rota.errors import Infeasible as Infeasible
     from rota.errors import NotConverged as NotConverged
@@ -140,6 +144,8 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers
     from rota.simulation import compare_pair as compare_pair
     from rota.simulation import replicate as replicate
     from rota.simulation import simulate as simulate
+    from rota.study.heavy_traffic import HeavyTrafficRatio as HeavyTrafficRatio
+    from rota.study.heavy_traffic import heavy_traffic_ratio as heavy_traffic_ratio
     from rota.study.plan import Plan as Plan
     from rota.study.plan import plan as plan
     from rota.study.sweep import sweep as sweep

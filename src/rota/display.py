@@ -6,11 +6,12 @@ and policies come from anywhere. Colours and fonts are left to the notebook, lig
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from math import isnan
+from typing import Any
 
-__all__ = ["html_lines", "html_table", "html_title", "jobs_together", "number", "per_cent"]
+__all__ = ["html_lines", "html_table", "html_title", "jobs_together", "number", "per_cent", "verdict_cells"]
 
 _ROWS = 20  # of a table; the rest is counted
 
@@ -29,6 +30,13 @@ def number(x: float | None, digits: int = 4) -> str:
 def per_cent(x: float) -> str:
     """A part of a whole."""
     return "–" if isnan(x) else f"{x:.1%}"
+
+
+def verdict_cells(row: Mapping[str, Any], width: int) -> tuple[str, ...]:
+    """So many cells for a policy without a mean response time: why it has none. Empty if it has one."""
+    if row["stable"] and not isnan(row["mean_response_time"]):
+        return ()
+    return ("not known" if row["stable"] else "unstable", *[""] * (width - 1))
 
 
 def html_title(text: str) -> str:

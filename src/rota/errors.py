@@ -9,13 +9,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["BadSpec", "Infeasible", "NotConverged", "Problem", "RotaError", "TooManySchedules", "Unstable", "problems_of"]
+__all__ = ["BadSpec", "Infeasible", "NotConverged", "Problem", "RotaError", "RotaWarning", "TooManySchedules", "Unstable", "problems_of"]
 
 
 class RotaError(Exception):
     """The root of the tree."""
 
     exit_code = 1
+
+
+class RotaWarning(UserWarning):
+    """Something that is probably not meant, where the work goes on all the same."""
 
 
 @dataclass(frozen=True)

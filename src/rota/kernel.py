@@ -4,6 +4,8 @@ They take many arrays, in named tuples, and allocate nothing. Two settings make 
 allocated, so references to arrays need not be counted, which costs ten times what the functions do; a function that does allocate does not
 compile this way.
 `forceinline=True` puts the functions into one another, so that the named tuples are not copied from call to call: three times faster again.
+
+Compiled code is kept on disk by `rota.kernel_cache`, which knows when a function that was put into another one has changed.
 """
 
 from __future__ import annotations
@@ -16,15 +18,23 @@ from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-__all__ = ["kernel", "prefetch"]
+from rota.kernel_cache import keep_on_disk
+
+__all__ = ["compiled", "kernel", "prefetch"]
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
 
 def kernel(function: _F) -> _F:
     """Compiles a function that allocates nothing."""
-    compiled: _F = nb.njit(_nrt=False, cache=True, forceinline=True)(function)  # type: ignore[call-overload]
-    return compiled
+    return compiled(function, _nrt=False, forceinline=True)
+
+
+def compiled(function: _F, **options: Any) -> _F:
+    """Compiles a function with numba's options, at its first call, and keeps the machine code on disk."""
+    dispatcher: _F = nb.njit(**options)(function)
+    keep_on_disk(dispatcher)
+    return dispatcher
 
 
 def prefetch(array: Any, index: int) -> None:

@@ -1,6 +1,7 @@
 """`analyze`: the paper's numbers, laws that hold for every rota, high loads, and what is refused."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import rota
 from rota.analysis import analyze, analyze_process
 from rota.policy import MSR
 from rota.process import build_process
-from rotas import PREEMPTIONS, paper_case, paper_rota, systems_and_rotas
+from rotas import PREEMPTIONS, paper_case, paper_rota, systems_and_rotas, twice_round
 from systems import paper_example
 from truncated import mean_and_variance, queue_law
 
@@ -112,6 +113,34 @@ def test_difference_to_the_single_server(case):
 
 @settings(max_examples=30)
 @given(systems_and_rotas())
+def test_unused_relative_completions(case):
+    """Remark marc: E_U[Δ(ν)] is that of the truncated chain of the MSR-1 companion, and the remark gives its mean queue length."""
+    system, _ = case
+    answer = analyze(*case)
+    for i in np.flatnonzero(system.arrival_rate):
+        queue = answer.queues[i]
+        law = queue_law(answer.process, i, system.arrival_rate[i], system.service_rate[i], single_server=True)
+        rings = law[0] * queue.ring_rate  # service is unused when nobody is there
+        after = [queue.after_ring[s] for s in range(len(answer.process))]
+        unused = rings @ after / rings.sum()
+        scale = max(np.abs(queue.relative_completions).max(), 1e-12)
+        assert answer.unused_relative_completions[i] == pytest.approx(unused, rel=1e-8, abs=1e-9 * scale)
+        by_remark = (queue.load + queue.ring_average()) / (1 - queue.load) - unused
+        assert by_remark == pytest.approx(mean_and_variance(law.sum(axis=1))[0], rel=1e-7, abs=1e-9 * scale)
+        assert queue.relative_completions.min() - 1e-9 * scale <= unused <= queue.relative_completions.max() + 1e-9 * scale
+
+
+def test_unused_relative_completions_without_arrivals():
+    """Where nobody arrives every ring is unused service, so E_U[Δ(ν)] is E[Δ(ν)]."""
+    system, policy = paper_case(0.5, "none", 0.1)
+    answer = analyze(system.replace(arrival_rate=[0.0, 1.0, 0.5]), policy)
+    assert answer.unused_relative_completions[0] == answer.queues[0].ring_average()
+    with pytest.raises(rota.Unstable):
+        _ = analyze(paper_example(1.2), policy).unused_relative_completions
+
+
+@settings(max_examples=30)
+@given(systems_and_rotas())
 def test_analysis_against_truncated_chains(case):
     """Means, variances and distributions of all types are those of the truncated chains of their process."""
     system, _ = case
@@ -127,6 +156,18 @@ def test_analysis_against_truncated_chains(case):
         busy = queue_law(answer.process, i, system.arrival_rate[i], system.service_rate[i])
         held = np.minimum(np.arange(len(busy))[:, None], answer.process.schedules[:, i])
         assert answer.idle_slots[i] == pytest.approx(1 - (busy * held).sum() / answer.process.mean_schedule[i], rel=1e-9)
+
+
+@pytest.mark.parametrize("preemption", PREEMPTIONS)
+def test_a_loop_that_visits_a_schedule_twice(preemption):
+    """A → B → A → C: means and variances are those of the truncated chains, and not those of the loop A → B → C."""
+    system, policy = twice_round(preemption, 0.3)
+    answer = analyze(system, policy)
+    for i in range(3):
+        law = queue_law(answer.process, i, system.arrival_rate[i], 1.0).sum(axis=1)
+        assert (answer.exact[i], answer.variance[i]) == pytest.approx(mean_and_variance(law), rel=1e-8)
+    once = policy.replace(candidates=policy.candidates[[0, 1, 3]], weights=[0.5, 0.45, 0.05])
+    assert np.abs(analyze(system, once).exact / answer.exact - 1).max() > 0.02
 
 
 @given(systems_and_rotas(), st.floats(0.01, 100))
@@ -300,6 +341,67 @@ def test_what_depends_on_the_queues_is_refused():
     with pytest.raises(rota.Infeasible, match='analyze with empty_slots="virtual", or simulate'):
         analyze(system, paper_rota("none", 0.05, empty_slots="skip"))
     assert analyze(system, paper_rota(empty_slots="skip")).stable  # a pMSR never waits for a slot
+
+
+def changed(process, **fields):
+    """The process with some fields changed; `held` follows the schedules."""
+    return replace(process, **({"held": fields["schedules"]} if "schedules" in fields else {}), **fields)
+
+
+def by_rate(process, factor):
+    """Moves by completions at other rates than those of the jobs."""
+    return changed(process, rate=np.where(process.trigger >= 0, factor, 1.0) * process.rate)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        (lambda p: changed(p, schedules=p.schedules * 3), rota.Infeasible, r"state \[.*\] does not fit the server: it needs"),
+        (
+            lambda p: changed(p, schedules=np.pad(p.schedules, ((0, 0), (0, 1))), names=(*p.names, "d")),
+            rota.BadSpec,
+            "differ from those of the",
+        ),
+        (lambda p: changed(p, names=("a", "b", "c")), rota.BadSpec, r"names: differ .*type1, type2, type3"),
+        (lambda p: by_rate(p, 2.0), rota.Infeasible, r"completions of 'type3' move state .* at rate 4, but its 2 slots complete at rate 2"),
+        (
+            lambda p: changed(p, target=np.where(p.target == 1, 2, p.target)),
+            rota.Infeasible,
+            r"not irreducible: states 0 and 1 .* lead back",
+        ),
+        (lambda p: "nMSR", rota.BadSpec, "must be a ModulatingProcess: rota.build_process makes one"),
+    ],
+)
+def test_a_process_that_is_none_for_the_system(change, error, says):
+    """An overfull schedule, other types, completions at other rates, a reducible chain: each is refused, with what is wrong."""
+    system, policy = paper_case(0.5, "none", 0.1)
+    with pytest.raises(error, match=says):
+        analyze_process(system, change(build_process(system, policy)))
+
+
+@given(systems_and_rotas())
+def test_every_process_that_is_built_is_one_for_its_system(case):
+    """What `build_process` makes passes the check of `analyze_process`."""
+    analyze_process(case[0], build_process(*case))
+
+
+@pytest.mark.parametrize("policy", ["first-fit", rota.FirstFit(), rota.MaxWeight(), None, 3])
+def test_only_msr_policies_are_analysed(policy):
+    """Any other policy is refused, with the functions that take it."""
+    with pytest.raises(rota.Infeasible, match=r"analysis is for MSR policies.*use rota\.simulate or rota\.compare"):
+        analyze(paper_example(0.5), policy)
+
+
+def test_types_by_name():
+    """A type's law is asked for by its name or number; an unknown one is told which there are."""
+    answer = analyze(*paper_case(0.5))
+    assert answer.queue_length("type2") is answer.queue_length(1)
+    assert answer.queue_length_distribution("type3", 5).tolist() == answer.queue_length_distribution(2, 5).tolist()
+    with pytest.raises(rota.BadSpec, match=r"no such type \(there are: type1, type2, type3\) \(got 'api'\)"):
+        answer.queue_length("api")
+    for wrong in (3, -1, 1.0, True, None):
+        with pytest.raises(rota.BadSpec, match=r"must be a name \(type1, type2, type3\) or a number 0…2"):
+            answer.queue_length_distribution(wrong)
 
 
 def test_wrong_arguments():

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -204,6 +204,115 @@ def test_types_of_very_different_rates():
     best = rota.system_load(rota.System([3], [[1], [2]], [1, 1e-6], [1, 1]), gap=GAP)
     assert best.load == pytest.approx((1 + 2e-6) / 3, rel=GAP)
     assert (best.weights @ best.candidates >= best.system.offered_work / best.load * (1 - 1e-14)).all()
+
+
+# ------------------------------------------------------------------------------------------------------------ orders of magnitude
+
+
+def proved(system, gap=1e-6):
+    """The load, after a check that its mix serves every type, that it has at most K schedules, and that its prices prove it."""
+    best = rota.system_load(system)
+    served = best.weights @ best.candidates
+    assert rota.fits(system, best.candidates).all()
+    assert len(best.candidates) <= len(system.names)
+    assert (served >= system.offered_work / best.load * (1 - 1e-12)).all()
+    assert best.load == pytest.approx(best.type_load.max(), rel=1e-12)
+    assert best.gap <= gap
+    assert best.type_price @ system.offered_work == pytest.approx(best.lower_bound, rel=1e-9)
+    assert (system.demand @ best.resource_price >= best.type_price * (1 - 1e-12)).all()
+    return best
+
+
+@pytest.mark.parametrize("work", [1e-9, 1e-10, 1e-11, 1e-13, 1e-30, 1e-100])
+def test_a_type_that_hardly_ever_arrives(work):
+    """However little of a type arrives, beside others or alone, it is served and the load is exact."""
+    assert proved(rota.System([3], [[1], [2]], [1, work], [1, 1])).load == pytest.approx((1 + 2 * work) / 3, rel=1e-7)
+    assert proved(rota.System([3], [[1]], [work], [1])).load == pytest.approx(work / 3, rel=1e-12)
+
+
+@pytest.mark.parametrize("rate", [1e6, 1e12, 1e20, 1e50, 1e100])
+def test_huge_arrival_rates(rate):
+    """Rates of 1e12 or 1e50, of one type or of all, give the load they should."""
+    assert proved(rota.System([3], [[1], [2]], [rate, rate], [1, 1])).load == pytest.approx(rate, rel=1e-9)
+    assert proved(rota.System([3], [[1], [2]], [rate, 1], [1, 1])).load == pytest.approx((rate + 2) / 3, rel=1e-9)
+
+
+def test_a_tiny_demand_beside_a_huge_capacity():
+    """Jobs that need 1e-9 of a capacity of 1e6: 10^15 of them fit, alone and beside large ones."""
+    assert proved(rota.System([1e6], [[1e-9]], [3.0], [1.0])).load == pytest.approx(3e-15, rel=1e-9)
+    assert proved(rota.System([1e6], [[1e-9], [1.0]], [1.0, 1.0], [1.0, 1.0])).load == pytest.approx(1e-6, rel=1e-6)
+    assert proved(rota.System([1e6], [[1e-9], [2e-9], [1.0]], [1e14, 1e14, 1.0], [1.0] * 3)).load == pytest.approx(0.300001, rel=1e-6)
+
+
+@settings(max_examples=100)
+@given(small_systems(), st.data())
+def test_rates_over_many_orders_of_magnitude(system, data):
+    """Types whose rates are eighty orders of magnitude apart: the load is proved, over all schedules."""
+    factors = [10.0 ** data.draw(st.integers(-40, 40)) for _ in system.names]
+    scaled = system.replace(arrival_rate=system.arrival_rate * factors)
+    best = proved(scaled)
+    assert (rota.list_schedules(scaled) @ best.type_price <= 1 + 1e-9).all()
+
+
+@settings(max_examples=100)
+@given(small_systems(), st.floats(-60, 60))
+def test_any_unit_of_time(system, exponent):
+    """c times all rates leave the load, c times the arrivals make c times the load: for c from 1e-60 to 1e60."""
+    c = 10.0**exponent
+    load = proved(system).load
+    assert proved(rota.System(system.capacity, system.demand, c * system.arrival_rate, c * system.service_rate)).load == pytest.approx(
+        load, rel=2e-6
+    )
+    assert proved(system.scaled(factor=c)).load == pytest.approx(c * load, rel=2e-6)
+
+
+@settings(max_examples=100)
+@given(small_systems(), st.data())
+def test_any_unit_of_a_resource(system, data):
+    """Each resource may be counted in any unit, from 1e-12 to 1e12: the load is the same, and prices are per unit as counted."""
+    factors = np.array([10.0 ** data.draw(st.integers(-12, 12)) for _ in system.resources])
+    counted = rota.System(system.capacity * factors, system.demand * factors, system.arrival_rate, system.service_rate)
+    one, other = proved(system), proved(counted)
+    assert other.load == pytest.approx(one.load, rel=2e-6)
+    assert other.resource_share.sum() == pytest.approx(1, rel=1e-12)
+    assert (counted.demand @ other.resource_price >= other.type_price * (1 - 1e-12)).all()
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(-12, 0)), min_size=1, max_size=4), st.floats(0.1, 10))
+def test_demands_over_many_orders_of_magnitude(digits, rate):
+    """Demands of one digit, from 1e-12 to 9 of a capacity of 9: the load is proved, or the demand refused by name."""
+    demand = [[digit * 10.0**exponent] for digit, exponent in digits]
+    system = rota.System([9.0], demand, [rate / need for (need,) in demand], [1.0] * len(demand))
+    best = proved(system, gap=1e-3)
+    assert best.load >= best.fluid_load * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(("arrivals", "services"), [([1e200, 1], [1e-200, 1]), ([1e-200, 1], [1e200, 1]), ([1e101, 1], [1, 1])])
+def test_work_that_floats_cannot_hold(arrivals, services):
+    """Offered work beyond 1e±100 is refused, with the type and the rule."""
+    with pytest.raises(rota.BadSpec, match=r"jobs\.type1\.arrival_rate: times the mean size must be 0 or from 1e-100 to 1e\+100"):
+        rota.system_load(rota.System([3], [[1], [2]], arrivals, services))
+
+
+def test_a_demand_that_whole_units_cannot_hold():
+    """A type that needs 1e-30 of the only resource is refused by name; beside another resource that limits it, it counts as one unit."""
+    with pytest.raises(rota.BadSpec, match=r"jobs\.type1\.demand\.resource1: is too small beside the capacity"):
+        rota.system_load(rota.System([1.0], [[1e-30], [0.5]], [1.0, 1.0], [1.0, 1.0]))
+    assert proved(rota.System([1.0, 4.0], [[1e-30, 1.0], [0.5, 0.0]], [2.0, 1.0], [1.0, 1.0])).load == pytest.approx(0.5, rel=1e-9)
+
+
+def test_prices_where_the_capacity_is_no_multiple_of_the_unit():
+    """Two jobs of 2 fit into 5 and the fifth unit is of no use: a unit costs a quarter, so that D p ≥ y."""
+    best = proved(rota.System([5.0], [[2.0]], [1.0], [1.0]))
+    assert best.type_price == pytest.approx([0.5], rel=1e-12)
+    assert best.resource_price == pytest.approx([0.25], rel=1e-12)
+
+
+@given(small_systems(), st.floats(1.0, 1.5))
+def test_prices_cover_every_demand(system, factor):
+    """Whatever the capacity: what a job needs costs at least what the job is worth, D p ≥ y."""
+    proved(system.replace(capacity=system.capacity * factor))
 
 
 # ------------------------------------------------------------------------------------------------------------ stopping

@@ -13,7 +13,7 @@ from systems import small_systems
 
 def test_master_solves_the_paper_example():
     """With the paper's two candidates and each type alone, the master finds weights ½, ½ and prices that prove load 1."""
-    master = Master(np.array([0.5, 2.0, 1.0]))
+    master = Master(np.array([0.5, 2.0, 1.0]), np.array([2, 5, 2]))
     for schedule in ([2, 0, 0], [0, 5, 0], [0, 0, 2], [1, 4, 0]):
         assert master.add(np.array(schedule))
     weights, prices = master.solve()
@@ -24,7 +24,7 @@ def test_master_solves_the_paper_example():
 
 def test_master_takes_a_schedule_once():
     """A schedule that is there already is not added again."""
-    master = Master(np.array([1.0]))
+    master = Master(np.array([1.0]), np.array([3]))
     assert master.add(np.array([2]))
     assert not master.add(np.array([2]))
     assert len(master) == 1
@@ -32,7 +32,7 @@ def test_master_takes_a_schedule_once():
 
 def test_master_without_an_answer_raises():
     """A type that no schedule serves leaves the master infeasible, which is an error and not an answer."""
-    master = Master(np.array([1.0, 1.0]))
+    master = Master(np.array([1.0, 1.0]), np.array([1, 1]))
     master.add(np.array([1, 0]))
     with pytest.raises(rota.NotConverged, match="Infeasible"):
         master.solve()

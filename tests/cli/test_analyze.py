@@ -52,7 +52,7 @@ def test_tables(policy, capsys):
     assert lines[14:] == ["Arrivals can grow by a factor of up to 1.035 under this policy."]
 
 
-FREE = {"policy", "names", "states", "working_fraction", "load", "stable", "largest_scaling"}
+FREE = {"policy", "names", "states", "working_fraction", "load", "service_share", "stable", "largest_scaling", "remarks"}
 CHEAP = {"lower", "upper", "prediction", "heavy_traffic_constant"}
 EXACT = {"exact", "variance", "decay_rate", "response_time", "mean_response_time", "accuracy"}
 
@@ -251,3 +251,45 @@ def test_a_large_process_is_announced(policy, tmp_path, capsys):
     assert all(math.isfinite(x) for x in json.loads(printed.out)["exact"])
     assert main(["analyze", str(file), saved, "--json", "--no-exact"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def edge_of_stability(tmp_path, policy, distance):
+    """The paper's example, at a distance from the edge of stability of a policy."""
+    system = rota.read_system(PAPER)
+    file = tmp_path / "edge.toml"
+    system.scaled(factor=rota.analyze(system, policy).largest_scaling * (1 - distance)).save(file)
+    return str(file)
+
+
+def test_an_exact_value_that_is_far_off_is_not_called_exact(policy, tmp_path, capsys):
+    """So close to load 1 that no digit is left: words and bounds in place of the exact value, and null with the words in JSON."""
+    slow = paper_rota("none", 0.001)
+    file = edge_of_stability(tmp_path, slow, 1e-14)
+    assert main(["analyze", file, policy(slow)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "exact" not in next(line for line in lines if "E[Q] at least" in line)
+    assert any(line.startswith("There are no exact values: the mean of type 'type") for line in lines)
+    assert main(["analyze", file, policy(slow), "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    assert fields["exact"] is None
+    assert "estimated relative error" in fields["remarks"][0]
+
+
+def test_few_digits_are_told(policy, tmp_path, capsys):
+    """An exact value with few digits is one, and words and JSON say how few."""
+    file = edge_of_stability(tmp_path, paper_rota("none", 0.06), 1e-10)
+    assert main(["analyze", file, policy()]) == 0
+    assert "The exact values have few digits" in capsys.readouterr().out
+    assert main(["analyze", file, policy(), "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    assert len(fields["exact"]) == 3
+    assert fields["remarks"][0].startswith("The exact values have few digits")
+
+
+def test_bounds_that_prove_little_are_told(policy, tmp_path, capsys):
+    """Without exact values, a prediction between bounds that are far apart is not left to stand alone."""
+    file = tmp_path / "wide.toml"
+    rota.System([64], [[1], [64]], [1.0, 0.001], [1.0, 0.1]).scaled(load=0.1).save(file)
+    wide = policy(rota.MSR([[64, 0], [0, 1]], [0.5, 0.5], "none", 0.1))
+    assert main(["analyze", str(file), wide, "--no-exact"]) == 0
+    assert "so the prediction is not proved to be near the truth: simulate to know." in capsys.readouterr().out

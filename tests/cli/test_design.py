@@ -103,6 +103,17 @@ def test_by_another_yardstick(by, words, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == words
 
 
+def test_a_guarantee_that_proves_nothing(tmp_path, capsys):
+    """Where the bounds are far apart, the words do not call their quotient a proof."""
+    file = tmp_path / "wide.toml"
+    rota.System([64], [[1], [64]], [1.0, 0.001], [1.0, 0.1], preemption="none").scaled(load=0.1).save(file)
+    for by in ("prediction", "exact"):
+        assert main(["design", str(file), "--by", by]) == 0
+        last = capsys.readouterr().out.splitlines()[-1]
+        assert "prove nothing useful about" in last
+        assert "%" not in last
+
+
 def test_a_system_with_preemption(capsys):
     """A pMSR needs no words about its rate; the preemption model is that of the file."""
     assert main(["design", VM]) == 0
@@ -124,6 +135,15 @@ def test_tuned_on_the_response_time(capsys):
     """--objective response-time gives a far better policy than the balanced one."""
     assert main(["design", PAPER, "--objective", "response-time", "--time-limit", "10", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["mean_response_time"] < 0.5 * 173.762
+
+
+def test_a_limit_for_a_type(capsys):
+    """--max-response-time.TYPE holds in the result; one that nobody can keep ends with 1 and says why."""
+    tuned = ["design", PAPER, "--preemption", "full", "--objective", "response-time", "--time-limit", "4", "--json"]
+    assert main([*tuned, "--max-response-time.type3", "8"]) == 0
+    assert json.loads(capsys.readouterr().out)["response_time"][2] <= 8
+    assert main([*tuned, "--max-response-time.type1", "0.5"]) == 1
+    assert "even with the server to itself" in capsys.readouterr().err
 
 
 def test_too_much_work(tmp_path, capsys):

@@ -664,6 +664,16 @@ def test_top_once(desk, run, monkeypatch):
     assert "… and 1 more" in out
 
 
+def test_top_explains_the_load(desk, run, monkeypatch):
+    """How sure the load is and what it was estimated from: after a few short jobs on an idle machine it may be far off."""
+    basis = "the work that arrives, not what runs now: 12 jobs came and 12 ended in the last 20 s, beside 2 of each type as planned"
+    monkeypatch.setattr(desk, "status", lambda: status_of(load=1.56, load_error=1.1, load_basis=basis, warnings=[]))
+    monkeypatch.setenv("COLUMNS", "160")
+    _, out, _ = run("top", "--once")
+    assert "load 1.560 ± 2.2, planned 0.800" in out
+    assert f"(load: {basis})" in out
+
+
 @pytest.mark.parametrize("columns", ["60", "80", "200"])
 def test_top_fits_the_width(columns, desk, run, monkeypatch):
     """No line is wider than the terminal."""

@@ -43,8 +43,8 @@ def test_custom_policies_bring_their_own():
 
 
 def test_what_is_no_policy():
-    """Anything else is refused."""
-    with pytest.raises(rota.Infeasible, match="'nonsense' is not a policy"):
+    """Anything else is refused as wrong use, with what would be right: it is no problem without an answer."""
+    with pytest.raises(rota.BadSpec, match=r"policy: must be a policy: rota.MSR, .*rota.FCFS.* \(got 'nonsense'\)"):
         brain_of(paper_example(), "nonsense")
 
 

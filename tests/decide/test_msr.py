@@ -1,15 +1,18 @@
 """pMSR, nMSR and sMSR, with and without backfilling, against the definition of their process, event by event."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import rota
-from reference_simulator import PREEMPT, START, Given, assert_agrees, engine_log, jobs_for
+from reference_simulator import ARRIVE, PREEMPT, START, Given, assert_agrees, engine_log, jobs_for
 from rota.decide import brain_of
 from rota.model.workload import Chunk
 from rota.simulation.run import Run
+from rota.simulation.workload import PoissonArrivals
 from rotas import PREEMPTIONS, systems_and_rotas
 
 
@@ -80,6 +83,103 @@ def test_backfilled_jobs_give_way_with_preemption_and_stay_without():
     assert log[-1][0] == 6.0  # it had 4 left at 1, and goes on at 2
     log = engine_log(PAIR, rota.MSR(schedules, preemption="none", backfill=True), jobs)
     assert [(time, job) for time, kind, _, job in log if kind == START] == [(0, 0), (1, 1), (1, 2), (2, 3), (2, 4)]
+
+
+SLOW_SETUPS = rota.System([4], [[1], [2]], [8, 0.1], [5, 0.1], preemption="setup", setup_time=50.0).scaled(load=0.75)
+
+
+def stops_of(log, kinds):
+    """Of every moment at which jobs are stopped: (time, the jobs stopped, those that run on or start then, when their room is taken)."""
+    moments, running = [], set()
+    for time, entries in itertools.groupby(log, key=lambda entry: entry[0]):
+        stopped = set()
+        for _, kind, _, job in entries:
+            if kind == START:
+                running.add(job)
+            elif kind != ARRIVE:
+                running.remove(job)
+                if kind == PREEMPT:
+                    stopped.add(job)
+        held = sum(SLOW_SETUPS.demand[kinds[job], 0] for job in running)
+        for moment in moments:
+            if moment["taken"] is None and held + moment["needs"] > SLOW_SETUPS.capacity[0]:
+                moment["taken"] = time
+        if stopped:
+            needs = sum(SLOW_SETUPS.demand[kinds[job], 0] for job in stopped)
+            taken = time if held + needs > SLOW_SETUPS.capacity[0] else None
+            moments.append({"time": time, "jobs": stopped, "needs": needs, "taken": taken})
+    return moments
+
+
+def test_every_preemption_pays_a_setup():
+    """With setups and backfilling a stopped job, backfilled or not, holds its room for a setup: what runs fits beside it meanwhile.
+
+    The room of n stopped jobs is taken when the first setup is done at the earliest, after 50/n on average.
+    """
+    policy = rota.MSR([[4, 0], [0, 2]], [0.5, 0.5], "setup", 0.02, setup_rate=0.02, backfill=True)
+    jobs = next(iter(PoissonArrivals().chunks(SLOW_SETUPS, np.random.SeedSequence(1))))
+    jobs = Given(tuple(zip(*(column[:20_000].tolist() for column in (jobs.times, jobs.kinds, jobs.sizes, jobs.estimates)), strict=True)))
+    moments = stops_of(engine_log(SLOW_SETUPS, policy, jobs, 1), [kind for _, kind, _, _ in jobs.jobs])
+    assert len(moments) >= 5
+    assert all(moment["taken"] is None or moment["taken"] > moment["time"] for moment in moments)
+    paid = [len(moment["jobs"]) * (moment["taken"] - moment["time"]) for moment in moments if moment["taken"] is not None]
+    assert np.mean(paid) > 25
+
+
+def test_a_rota_that_never_switches_stops_nobody():
+    """With setups, a rota of one schedule pays for nothing, and so its backfilled jobs run to their end, as without preemption."""
+    jobs = random_given(400)
+    policy = rota.MSR([[4, 0]], backfill=True, preemption="setup", setup_rate=0.02)
+    log = engine_log(PAIR, policy, jobs)
+    assert all(kind != PREEMPT for _, kind, _, _ in log)
+    assert log == engine_log(PAIR, policy.replace(preemption="none", setup_rate=None), jobs)
+
+
+def test_stopping_spares_jobs_that_are_not_in_the_way():
+    """At a switch only jobs that hold some of what is short are stopped, though others are younger; the others go on."""
+    system = rota.System([2, 2], [[1, 0], [2, 0], [0, 1]], [1, 1, 1], [1, 1, 1])
+    policy = rota.MSR([[2, 0, 0], [0, 1, 0]], [0.5, 0.5], "setup", 1.0, setup_rate=1.0, backfill=True)
+    jobs = Given(tuple((0.0, i, 30.0, 30.0) for i in (0, 0, 1, 2)))
+    log = assert_agrees(system, policy, jobs)
+    first = next(time for time, kind, _, _ in log if kind == PREEMPT)
+    assert [job for time, kind, _, job in log if kind == PREEMPT and time == first] == [1, 0]
+    assert all(kind != PREEMPT for _, kind, _, job in log if job == 3)
+
+
+def random_given(n):
+    """Random jobs of two types."""
+    rng = np.random.default_rng(0)
+    sizes = rng.standard_exponential(n).tolist()
+    return Given(tuple(zip(np.cumsum(rng.random(n)).tolist(), rng.integers(0, 2, n).tolist(), sizes, sizes, strict=True)))
+
+
+def test_during_a_switch_jobs_start_in_slots_that_are_open_or_ahead():
+    """nMSR with backfilling: until a switch ends, a job starts if it has a slot that is still open or one in the schedule ahead; else not.
+
+    Read off the decisions: both kinds of starts happen. What starts in the same moment as the switch ends is backfilled, and not counted.
+    """
+    policy = rota.MSR([[4, 0, 1], [0, 2, 0], [1, 0, 3]], [0.4, 0.3, 0.3], "none", 2.0, backfill=True)
+    system = rota.System([6], [[1], [3], [1]], [1, 0.4, 1], [1, 1, 1])
+    brain = brain_of(system, policy)
+    open_slots = ahead = 0
+
+    def spy(state, target):
+        nonlocal open_slots, ahead
+        before = state.running.copy()
+        again = brain.decide(state, target)
+        s = state.counters[0]
+        if not brain.data.working[s]:
+            for i in np.flatnonzero(target > before):
+                slots, coming = brain.data.schedules[s, i], brain.data.schedules[brain.data.goal[s], i]
+                assert target[i] <= max(slots, coming)
+                open_slots += slots > coming
+                ahead += coming >= slots
+        return again
+
+    spied = rota.Custom(spy, data=brain.data, memory=brain.memory, counters=brain.counters, compiled=False)
+    rota.simulate(system, spied, jobs=2000)
+    assert open_slots > 20
+    assert ahead > 20
 
 
 @pytest.mark.parametrize("preemption", PREEMPTIONS)

@@ -1,5 +1,7 @@
 """The choice of the switching rate: by every yardstick, with its guarantee, and the limit of ever faster switching."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -194,3 +196,51 @@ def test_the_limit_of_idle_and_overloaded_types():
     """A type that never arrives has no jobs, one that is overloaded or in no schedule has infinitely many."""
     system = rota.System([2], [[1], [1], [1]], [0.0, 1.5, 0.1], [1.0, 1.0, 1.0])
     assert fast_switching_limit(system, MSR([[1, 1, 0]])).tolist() == [0.0, np.inf, np.inf]
+
+
+def test_the_words_on_a_choice():
+    """A guarantee is told in per cent while it proves something, and as proving nothing beyond a factor of two."""
+    good = choose_switching_rate(*paper_case(0.9, "none"), by="prediction")
+    assert good.useful
+    assert good.explain() == "The switching rate, chosen by the prediction, is within 14.7% of the best one: the bounds prove it."
+    system = rota.System([64], [[1], [64]], [1.0, 0.001], [1.0, 0.1]).scaled(load=0.1)
+    weak = choose_switching_rate(system, rota.MSR([[64, 0], [0, 1]], [0.5, 0.5], "none", 0.1), by="upper")
+    assert not weak.useful
+    assert "The bounds prove nothing useful about it: they leave room for one that is better by a factor of" in weak.explain()
+    assert choose_switching_rate(*paper_case(0.9, "none")).explain() == "The switching rate is the best one."
+    assert choose_switching_rate(*paper_case(0.9)).explain().endswith("of that of ever faster switching.")
+
+
+def limit_by_fractions(arrival_rate, service_rate, weights, slots):
+    """E[Q] of the birth–death queue in exact arithmetic, from the product form."""
+    lam, mu = Fraction(arrival_rate), Fraction(service_rate)
+    pairs = [(Fraction(weight), int(u)) for weight, u in zip(weights, slots, strict=True)]
+    law, total, first = Fraction(1), Fraction(1), Fraction(0)
+    for q in range(1, max(slots) + 1):
+        death = mu * sum(weight * min(q, u) for weight, u in pairs)
+        law *= lam / death
+        total, first = total + law, first + q * law
+    r, beta = lam / death, max(slots)
+    total, first = total + law * r / (1 - r), first + law * (beta * r / (1 - r) + r / (1 - r) ** 2)
+    return float(first / total)
+
+
+@pytest.mark.parametrize(("jobs", "slots"), [(0.001, 20), (30, 40), (300, 500), (700, 701), (900, 1000)])
+def test_the_limit_with_thousands_of_jobs(jobs, slots):
+    """With any number of offered jobs, few or thousands, the limit is that of exact fractions to 13 digits: nothing overflows."""
+    system = rota.System([2 * slots], [[1], [2]], [jobs, 0.25], [1.0, 1.0])
+    policy = MSR([[2 * slots, 0], [slots // 2, slots // 2]], [0.375, 0.625], switching_rate=1.0)
+    expected = [limit_by_fractions(lam, 1.0, [0.375, 0.625], policy.candidates[:, i]) for i, lam in enumerate(system.arrival_rate)]
+    assert fast_switching_limit(system, policy) == pytest.approx(expected, rel=1e-13)
+
+
+def test_the_rate_with_thousands_of_jobs():
+    """900 offered jobs of a type: the rate found is within the loss of the limit, far better than rate 1, and all numbers are finite."""
+    system = rota.System([2000.0], [[1.0], [2.0]], [900.0, 450.0], [1.0, 1.0])
+    policy = MSR([(2000, 0), (0, 1000)], (0.5, 0.5), "full", 1.0)
+    choice = choose_switching_rate(system, policy)
+    assert choice.rate > 10
+    assert choice.mean_response_time < 0.5 * mean_response_time(system, policy, 1.0)
+    assert choice.limit == pytest.approx(2.0, rel=1e-3)  # at load 0.9 of a thousand slots hardly a job waits; it runs half of the time
+    assert choice.limit <= choice.mean_response_time <= 1.01 * choice.limit
+    assert 0 <= choice.guarantee <= 0.01

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import rota
 from rota.design import TuneProgress, balanced_policy, design_policy, tune_response_time
 from rota.design.switching import fast_switching_limit, measure
-from rotas import PREEMPTIONS
+from rotas import PREEMPTIONS, twice_round
 from systems import paper_example, small_systems
 
 
@@ -50,6 +50,14 @@ def test_never_worse_by_the_prediction(system, load):
     tuned = tune_response_time(system, start, rota.system_load(system), by="prediction", time_limit_s=0.5)
     before, after = (measure(rota.analyze(system, policy), "prediction") for policy in (start, tuned))
     assert after <= before
+
+
+@pytest.mark.parametrize("preemption", PREEMPTIONS)
+def test_a_loop_that_visits_a_schedule_twice_is_tuned(preemption):
+    """From A → B → A → C too tuning goes on, to no worse a rota."""
+    system, start = twice_round(preemption, 0.3)
+    tuned = tune_response_time(system, start, rota.system_load(system), keep_rate=True, time_limit_s=2.0)
+    assert mean_response_time(system, tuned) < mean_response_time(system, start)
 
 
 @pytest.mark.parametrize(("load", "gain"), [(0.3, 0.25), (0.5, 0.15), (0.7, 0.04), (0.9, 0.04), (0.95, 0.025)])

@@ -400,3 +400,27 @@ def test_a_job_is_put_only_once():
     floor.put(1, 0)
     with pytest.raises(ValueError, match="job 1 is on the floor already"):
         floor.put(1, 0)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p if isinstance(p, str) else rota.decide.policy_name(p))
+def test_more_is_held_than_there_is(policy):
+    """A server that was larger when its jobs started: nobody starts until enough of them have ended, and then everybody does."""
+    policy = as_policy(policy)
+    floor = Floor(paper(), policy, seeded(np.random.SeedSequence(1)), stop="requeue" if preempts(policy) else "none")
+    for id in (1, 2):
+        floor.put(id, OWN, demand=floor.units_of([20, 15, 50]), state="running")
+    floor.begin(0.0)
+    for id, kind in enumerate([0, 1, 2], start=3):
+        assert not floor.arrive(id, kind, 0.1 * id)
+    assert not floor.leave(1, 1.0)
+    assert (floor.state.free == 0).all()
+    started, now = floor.leave(2, 2.0).start, 2.0
+    while len(started) < 3 and now < 1e4:
+        running = [id for id, job in floor.jobs.items() if job.state == "running"]
+        now = floor.wake if np.isfinite(floor.wake) else now + 1.0
+        orders = floor.tick(now) if np.isfinite(floor.wake) else floor.leave(running[0], now)
+        assert not orders.stop or preempts(policy)
+        started += orders.start
+        for id in orders.stop:
+            started += floor.stopped(id, now).start
+    assert set(started) == {3, 4, 5}

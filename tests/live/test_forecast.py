@@ -10,6 +10,8 @@ import rota
 from rota.decide import seeded
 from rota.live.floor import OWN, Floor
 from rota.live.forecast import forecast
+from rota.live.rehearsal import rehearse
+from rota.simulation.named import as_policy
 
 NOW = 1000.0
 
@@ -101,3 +103,123 @@ def test_without_time_there_is_no_answer():
     system = rota.System([1], [[1], [1]], [0.5, 0.5], [1.0, 1.0])
     assert forecast(floor_with(system, never, 1), {}, 1, NOW, budget_s=0.2) == []
     assert forecast(floor_with(system.replace(arrival_rate=[0.0, 0.0]), never, 1), {}, 1, NOW) == []
+
+
+def rehearsed(floor, served, job, now, runs, system=None, seed=77):
+    """The slow reference: the floor itself, played forward in plain Python."""
+    seeds = (np.random.SeedSequence([seed, k]) for k in range(runs))
+    return [rehearse(floor.copy(), served, job, now, system or floor.system, seed, np.inf) for seed in seeds]
+
+
+PAIR = rota.System([4], [[1], [2]], [0.8, 0.5], [1.0, 1.0])
+POLICIES = [
+    "fcfs",
+    "first-fit",
+    "easy",
+    "max-weight-np",
+    "max-weight",
+    rota.RandomizedTimers(rate=1.0),
+    rota.MSR([[4, 0], [0, 2]], [0.5, 0.5], "none", 0.5),
+    rota.MSR([[4, 0], [0, 2]], [0.5, 0.5], "none", 0.5, backfill=True),
+    rota.MSR([[4, 0], [0, 2]], [0.5, 0.5], "full", 0.5),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p if isinstance(p, str) else rota.decide.policy_name(p))
+def test_the_compiled_futures_are_those_of_the_floor(policy):
+    """The simulator from the present state gives starts of the same law as the floor played in plain Python, under every policy."""
+    policy = as_policy(policy)
+    stop = "requeue" if rota.decide.preempts(policy) else "none"
+    floor = Floor(PAIR, policy, seeded(np.random.SeedSequence(1)), stop=stop)
+    floor.begin(NOW)
+    for id in range(1, 13):
+        floor.arrive(id, id % 2, NOW)
+    waiting = [id for id, job in floor.jobs.items() if job.state == "waiting"]
+    served = {id: 0.3 for id, job in floor.jobs.items() if job.state == "running"}
+    for job in (waiting[0], waiting[-1]):
+        starts = forecast(floor, served, job, NOW + 0.3, runs=300, budget_s=60.0)
+        assert len(starts) == 300
+        assert stats.ks_2samp(starts, rehearsed(floor, served, job, NOW + 0.3, 300)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("policy", "least", "most"),
+    [("fcfs", 11_250, 14_000), ("first-fit", 3_600, 11_250), (rota.MSR([[4, 0], [0, 2]], [0.5, 0.5], "none", 0.5), 7_500, 10_500)],
+    ids=["fcfs", "first-fit", "nMSR"],
+)
+def test_thirty_thousand_jobs_ahead(policy, least, most):
+    """A job behind so many has a start, in as many futures as any other: when the work before it is done.
+
+    15,000 jobs need one of the four slots, as many need two: 11,250 for all of them, 3,750 for those of its own type alone, twice that
+    where the rota gives its type half of the time.
+    """
+    system = rota.System([4], [[1], [2]], [0.4, 0.2], [1.0, 1.0])
+    floor = Floor(system, as_policy(policy), seeded(np.random.SeedSequence(1)))
+    for id in range(1, 30_001):
+        floor.put(id, id % 2)
+    floor.begin(NOW)
+    starts = forecast(floor, {}, 30_000, NOW, runs=10, budget_s=60.0)
+    assert len(starts) == 10
+    assert least < np.median(starts) < most
+
+
+@pytest.mark.parametrize("crowd", [2, 400])
+def test_a_job_of_no_type_has_a_start(crowd):
+    """Few jobs or many: it starts when what the others leave is enough for it. First come, first served: when all others have gone."""
+    system = rota.System([4], [[1]], [1e-9], [1.0])
+    floor = Floor(system, rota.FCFS(), seeded(np.random.SeedSequence(1)))
+    floor.begin(NOW)
+    for id in range(1, crowd + 1):
+        floor.arrive(id, 0, NOW)
+    floor.arrive(crowd + 1, OWN, NOW, demand=floor.units_of([4]))
+    starts = forecast(floor, {}, crowd + 1, NOW, runs=200, budget_s=60.0)
+    assert len(starts) == 200
+    last = (crowd - 4) / 4 + sum(1 / k for k in range(1, 5)) if crowd >= 4 else 1.5  # the mean of the last end on four slots
+    assert np.mean(starts) == pytest.approx(last, rel=0.2)
+
+
+@pytest.mark.parametrize("crowd", [6, 400])
+def test_jobs_of_no_type_take_their_room(crowd):
+    """One of them holds all slots: those of types start when it has ended, and not before."""
+    system = rota.System([4], [[1]], [1e-9], [1.0])
+    floor = Floor(system, rota.FirstFit(), seeded(np.random.SeedSequence(1)))
+    floor.begin(NOW)
+    floor.arrive(1, OWN, NOW, demand=floor.units_of([4]), estimate=50.0)
+    for id in range(2, crowd + 2):
+        floor.arrive(id, 0, NOW)
+    starts = forecast(floor, {}, 2, NOW, runs=300, budget_s=60.0)
+    assert len(starts) == 300
+    assert stats.kstest(starts, stats.expon(scale=50.0).cdf).pvalue > 1e-3
+
+
+def test_learnt_rates_and_sizes():
+    """Arrivals and sizes may be others than the plan's: jobs that take three times as long start three times as late."""
+    plan = server(rota.Exponential(mean=1.0))
+    floor = floor_with(plan, rota.FCFS(), 40)
+    learnt = plan.replace(sizes=[rota.Exponential(mean=3.0)])
+    starts = forecast(floor, {}, 40, NOW, system=learnt, runs=300, budget_s=60.0)
+    assert stats.kstest(starts, stats.gamma(39, scale=3.0).cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.5])
+def test_forecasts_are_calibrated(factor):
+    """Half of all jobs start before the median and nine of ten before the 90 % point, where the plan is right and where it is wrong by a
+    factor that was learnt from 300 jobs."""
+    plan = rota.System([4], [[1], [2]], [1.2, 0.5], [1.0, 1.0])
+    truth = plan.replace(sizes=[rota.Exponential(mean=factor)] * 2)
+    draw, early, late, n = np.random.default_rng(5), 0, 0, 150
+    for k in range(n):
+        seen = [float(draw.exponential(factor, 300).mean()) for _ in range(2)]
+        learnt = plan.replace(sizes=[rota.Exponential(mean=(300 * mean + 2.0) / 302) for mean in seen])  # drawn to the plan by two jobs
+        floor = Floor(plan, rota.FirstFit(), seeded(np.random.SeedSequence(k)))
+        floor.begin(NOW)
+        for id in range(1, int(draw.integers(8, 40))):
+            floor.arrive(id, int(draw.integers(2)), NOW)
+        waiting = [id for id, job in floor.jobs.items() if job.state == "waiting"]
+        job = waiting[int(draw.integers(len(waiting)))]
+        starts = forecast(floor, {}, job, NOW, system=learnt, runs=50, budget_s=60.0, seed=k)
+        actual = rehearsed(floor, {}, job, NOW, 1, truth, seed=1000 + k)[0]
+        early, late = early + (actual <= np.quantile(starts, 0.5)), late + (actual <= np.quantile(starts, 0.9))
+    print(f"factor {factor}: {early / n:.0%} start before the median, {late / n:.0%} before the 90 % point")
+    for count, share in ((early, 0.5), (late, 0.9)):
+        assert abs(count / n - share) < 3.3 * np.sqrt(share * (1 - share) / n)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 import rota
 from rota.errors import BadSpec
-from rota.live.intake import class_of
+from rota.live.intake import class_of, remark_on_directory
 from rota.live.messages import JobRequest
 from systems import small_systems
 
@@ -47,6 +49,23 @@ def test_the_smallest_that_encloses(demand, type, remark):
     assert given_ == expected
 
 
+def test_nobody_gets_a_gpu_who_did_not_ask_for_one():
+    """Cores only: a type without devices encloses it, so it is not the smaller one with a GPU. Who asks for a GPU, or whom nothing else
+    encloses, gets one."""
+    system = rota.System(
+        [16, 64, 4],
+        [[1, 2, 1], [8, 32, 0], [12, 32, 1]],
+        [1.0] * 3,
+        [1.0] * 3,
+        names=("notebook", "build", "train"),
+        resources=("cores", "memory_gb", "GPUs"),
+    )
+    assert class_of(asked(cores=1), system)[0] == "build"
+    assert class_of(asked(cores=1, GPUs=0), system)[0] == "build"
+    assert class_of(asked(cores=1, GPUs=1), system)[0] == "notebook"
+    assert class_of(asked(cores=9), system)[0] == "train"
+
+
 def test_a_type_by_name():
     """It gets what the plan says."""
     assert class_of(JobRequest(argv=["true"], type="wide"), SERVER) == ("wide", [2.0, 4.0], "")
@@ -82,3 +101,48 @@ def test_nobody_gets_less_than_asked(system, data):
     if type != "own":
         sizes = (system.demand / system.capacity).sum(axis=1)
         assert sizes[system.names.index(type)] == sizes[encloses].min()
+
+
+def as_a_user(look):
+    """What a function says to a user without rights over others' files: root asks in a child process that is nobody."""
+    if os.geteuid() != 0:
+        return look()
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        os.setuid(65534)
+        try:
+            text = look()
+        except BaseException as error:
+            text = f"{type(error).__name__}: {error}"
+        os.write(write, text.encode())
+        os._exit(0)
+    os.close(write)
+    os.waitpid(child, 0)
+    with os.fdopen(read) as answer:
+        text = answer.read()
+    if text.startswith("BadSpec"):
+        raise BadSpec([rota.Problem("cwd", text)])
+    return text
+
+
+@pytest.mark.parametrize("inside", ["", "/deeper"])
+def test_a_directory_that_the_scheduler_cannot_read(tmp_path, inside):
+    """Refused, in words: the directory itself is shut, or one above it."""
+    shut = tmp_path / "shut"
+    (shut / "deeper").mkdir(parents=True)
+    shut.chmod(0)
+    try:
+        with pytest.raises(BadSpec, match=r"cwd: the scheduler, as user .* cannot enter it .Permission denied.: submit from another"):
+            as_a_user(lambda: remark_on_directory(f"{shut}{inside}"))
+    finally:
+        shut.chmod(0o700)
+
+
+def test_other_directories(tmp_path):
+    """One that is there needs no remark; one that is not, or is a file, may be there later; a name too long for a path never will."""
+    (tmp_path / "file").touch()
+    assert remark_on_directory(str(tmp_path)) == ""
+    for name in ("missing", "file", "file/below"):
+        assert remark_on_directory(f"{tmp_path}/{name}") == f"its working directory {tmp_path}/{name} is not there (yet)"
+    with pytest.raises(BadSpec, match=r"cwd: .* cannot enter it .File name too long."):
+        remark_on_directory("/" + 3000 * "d/")

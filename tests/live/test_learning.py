@@ -261,6 +261,61 @@ def test_a_cancelled_job_that_never_ran_is_taken_back():
     assert learner.estimate(4.0).jobs[0] == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.parametrize("told", [1, 400])
+def test_a_doubled_rate_is_found_after_an_array_was_withdrawn(told):
+    """Four hundred jobs at once, cancelled before they ran, hide nothing: afterwards a doubled rate is found as if they had never come."""
+    plain, other = (World(9, [100.0], [0.01]) for _ in range(2))
+    for world in (plain, other):
+        world.until(2.0)
+    for _ in range(400 // told):
+        other.learner.arrived(0, other.now, told)
+    for _ in range(400):
+        other.learner.withdrawn(0, other.now + 0.01, other.now)
+    when = []
+    for world in (plain, other):
+        world.rates[0] = 200.0
+        while world.drift() is None and world.now < 6.0:
+            world.step()
+        when.append(world.now)
+    assert when[0] < 6.0
+    assert when[1] == pytest.approx(when[0])
+
+
+@given(bursts=st.lists(st.integers(1, 6), min_size=1, max_size=12), data=st.data())
+def test_what_is_withdrawn_has_never_come(bursts, data):
+    """Whatever comes, in bursts or alone: the jobs that stay give the estimates that they would have given by themselves."""
+    both, stayed = (Learner(["a"], [2.0], [1.0], 10.0) for _ in range(2))
+    gone = [data.draw(st.integers(0, n)) for n in bursts]
+    for k, (n, leaving) in enumerate(zip(bursts, gone, strict=True)):
+        both.arrived(0, float(k), n)
+        if n > leaving:
+            stayed.arrived(0, float(k), n - leaving)
+    leave = [float(k) for k, leaving in enumerate(gone) for _ in range(leaving)]
+    for arrived in data.draw(st.permutations(leave)):
+        both.withdrawn(0, 15.0, arrived)
+    one, other = both.estimate(20.0), stayed.estimate(20.0)
+    assert one.arrival_rate == pytest.approx(other.arrival_rate, rel=1e-6)
+    assert one.arrival_error == pytest.approx(other.arrival_error, rel=1e-6)
+
+
+def test_an_array_withdrawn_after_a_restart():
+    """It is found in what was saved, by a clock that stood still for a day in between."""
+    learner, day = Learner(["a"], [1.0], [1.0], 100.0), 86_400.0
+    for k in range(50):
+        learner.arrived(0, float(k))
+    learner.arrived(0, 50.0, 300)
+    plain = Learner(["a"], [1.0], [1.0], 100.0)
+    for k in range(50):
+        plain.arrived(0, float(k))
+    other = Learner(["a"], [1.0], [1.0], 100.0)
+    other.restore(json.loads(json.dumps(learner.state(60.0))), 60.0 + day, day)
+    for _ in range(300):
+        other.withdrawn(0, 70.0 + day, 50.0)
+    one, two = other.estimate(70.0 + day), plain.estimate(70.0)
+    assert one.arrival_rate == pytest.approx(two.arrival_rate, rel=1e-6)
+    assert one.arrival_error == pytest.approx(two.arrival_error, rel=1e-6)
+
+
 def test_a_clock_that_steps_back_stands_still():
     """No negative time, no growth of what is forgotten."""
     learner = Learner(["a"], [1.0], [1.0], 10.0)

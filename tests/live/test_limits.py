@@ -93,6 +93,18 @@ def test_devices() -> None:
     assert (few.gpus, few.remarks()) == (None, ["gpu: 2 planned, but CUDA_VISIBLE_DEVICES shows 1: counted only"])
 
 
+@pytest.mark.parametrize(("there", "warns"), [([], True), (["nvidia0"], True), (["nvidia0", "nvidia1", "nvidiactl"], False)])
+def test_more_devices_planned_than_there_are(tmp_path: Path, there: list[str], warns: bool) -> None:
+    """Two GPUs planned on a machine with none, or one: it is said, as it is of cores. They are handed out all the same."""
+    for name in (*there, "null"):
+        (tmp_path / name).touch()
+    limits = Limits(["gpus"], [2], [[1]], environment={}, devices=str(tmp_path))
+    count = sum(name[-1].isdecimal() for name in there)
+    text = f"gpus: 2 planned, but this machine shows {count} ({tmp_path}/nvidia*): jobs may be told of devices that are not there"
+    assert (text in limits.remarks()) == warns
+    assert limits.take([2]).gpus == (0, 1)
+
+
 def test_memory_is_limited() -> None:
     """Memory becomes bytes by the unit in its name; what the limit does not do is said."""
     limits = Limits(["memory_gib"], [1], memory="rlimit")

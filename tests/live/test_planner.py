@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import rota
 from live_service import finished, open_service, plan_of, play, run, slots, until
-from rota.live.errors import NoSuchPlan, Refused
+from rota.live.errors import NoRoom, NoSuchPlan, Refused
 from rota.live.messages import JobRequest
 from rota.live.planner import choose_plan
 from rota.live.queue import boot_now
@@ -72,6 +73,8 @@ def test_a_plan_that_cannot_be_run_is_not_kept(tmp_path):
         choose_plan(store, plan_of(slots(4), ROTA.replace(preemption="full")))
     with pytest.raises(rota.RotaError, match="does not fit the server"):
         choose_plan(store, plan_of(slots(3), ROTA))
+    with pytest.raises(rota.BadSpec, match=r"jobs.own: is what jobs that no type encloses are called: give the type another name"):
+        choose_plan(store, plan_of(slots(4, own=1, other=2)))
     assert store.plans() == []
     store.close()
 
@@ -134,18 +137,91 @@ def test_going_back_and_pinning(tmp_path):
     play(tmp_path, story())
 
 
-def test_a_plan_that_needs_preemption_cannot_be_used_without(tmp_path):
-    """The error says so, and the plan in use goes on, unpinned."""
-    calm = plan_of(slots(4), ROTA, learn=False)
-    keen = plan_of(slots(4), ROTA.replace(preemption="full"), learn=False, preemption="requeue")
+def test_a_plan_brings_its_settings(tmp_path):
+    """Another plan of the same server is swapped in with its [live] table, at once: how jobs are stopped, what a stop gives back, grace,
+    window, memory."""
+    calm = plan_of(slots(4), ROTA, learn=False, keep_days=9.0, window=100.0)
+    keen = plan_of(slots(4), ROTA.replace(preemption="full"), preemption="suspend", releasable={"slots": True}, grace_s=3.0)
 
     async def story():
         async with open_service(tmp_path, keen):
             pass
         async with open_service(tmp_path, calm) as service:
+            assert service.status().preemption == "none"
+            service.use_plan(1)
+            queue, planner = service.queue, service.planner
+            assert (service.status().plan, service.status().pinned, service.status().preemption) == (1, True, "suspend")
+            assert (queue.settings, planner.plan.live, queue.floor.stop) == (keen.live, keen.live, "suspend")
+            assert queue.floor.kept_when_suspended.tolist() == [0]
+            assert planner.learner.window_s == 86_400.0
+            assert (await finished(service, run(service, "exit 0", type="small"))).state == "done"
+            service.use_plan(2)
+            assert (service.status().preemption, queue.settings.keep_days, planner.learner.window_s) == ("none", 9.0, 100.0)
+            assert queue.floor.kept_when_suspended.tolist() == [1]
+            assert (await finished(service, run(service, "exit 0", type="large"))).state == "done"
+
+    play(tmp_path, story())
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_suspended_jobs_and_a_plan_with_other_rules(tmp_path, back):
+    """A job that was suspended under one plan goes on under another, where a stop gives back more, or less: each core has one holder."""
+    cores = len(os.sched_getaffinity(0))
+    system = rota.System([cores], [[cores], [cores]], [0.1, 0.1], [1.0, 1.0], names=("a", "b"), resources=("cores",))
+    gives, keeps = (plan_of(system, "max-weight", preemption="suspend", releasable={"cores": x}) for x in (True, False))
+    calm = plan_of(system, "fcfs")
+
+    async def story():
+        for plan in (keeps, calm):
+            async with open_service(tmp_path, plan):
+                pass
+        async with open_service(tmp_path, gives) as service:
+            first = run(service, "sleep 0.4", type="a")
+            await until(lambda: service.job(first).pid is not None)
+            others = [run(service, "sleep 0.2", type="b") for _ in range(2)]
+            await until(lambda: service.job(first).state == "suspended" and service.job(others[0]).pid is not None)
+            service.use_plan(1 if back else 2)
+            if back:
+                service.use_plan(3)
+            for id in (first, *others):
+                assert (await finished(service, id)).state == "done"
+            assert service.queue.shares.limits.cores.free == tuple(sorted(os.sched_getaffinity(0)))
+            assert service.status().resources[0].kept == 0
+
+    play(tmp_path, story())
+
+
+def test_a_plan_that_cannot_be_written_is_not_pinned(tmp_path, monkeypatch):
+    """The disk is full: the answer says so, and the plan in use goes on, unpinned."""
+    first = plan_of(slots(4), ROTA, learn=False)
+
+    async def story():
+        async with open_service(tmp_path, first):
+            pass
+        async with open_service(tmp_path, other(first)) as service:
+            with monkeypatch.context() as full:
+                full.setattr(service._store, "write", lambda **what: (_ for _ in ()).throw(NoRoom("the disk is full")))
+                with pytest.raises(NoRoom):
+                    service.use_plan(1)
+                assert (service.status().plan, service.status().pinned) == (2, False)
+            assert service.planner.plan.system.arrival_rate.tolist() == [1.0, 1.0]
+            assert service.use_plan(1).pinned
+
+    play(tmp_path, story())
+
+
+def test_a_plan_that_needs_preemption_cannot_be_used_without(tmp_path):
+    """The error says so, and the plan in use goes on, unpinned."""
+    calm = plan_of(slots(4), ROTA, learn=False)
+    keen = plan_file_to_json(plan_of(slots(4), ROTA.replace(preemption="full"), learn=False))
+
+    async def story():
+        async with open_service(tmp_path, calm) as service:
+            row = service._store.plans()[0]
+            service._store.write(plans=[replace(row, number=2, text=keen)])  # of a version that did not look
             with pytest.raises(rota.BadSpec, match="preemption is 'none'"):
-                service.use_plan(1)
-            assert (service.status().plan, service.status().pinned) == (2, False)
+                service.use_plan(2)
+            assert (service.status().plan, service.status().pinned) == (1, False)
             assert (await finished(service, run(service, "exit 0", type="small"))).state == "done"
 
     play(tmp_path, story())

@@ -368,6 +368,19 @@ def test_an_own_class(tmp_path):
     play(tmp_path, story())
 
 
+def test_nothing_is_queued_that_is_refused(tmp_path):
+    """A working directory that can never be entered: a clear refusal, and no job, not an error with the job taken all the same."""
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots(2))) as service:
+            with pytest.raises(rota.BadSpec, match=r"cwd: the scheduler, as user .* cannot enter it"):
+                run(service, "exit 0", type="small", cwd="/" + 3000 * "d/")
+            assert service.jobs(None, None, None, 10, None) == []
+            assert run(service, "exit 0", type="small") == 1
+
+    play(tmp_path, story())
+
+
 @pytest.mark.parametrize(
     ("asked", "text"),
     [
@@ -422,6 +435,24 @@ def test_suspend(tmp_path):
             told = [(event["event"], event["job"]) for event in service.events(0, 99) if event["event"] in ("start", "suspend", "resume")]
             assert told == [("start", long), ("suspend", long), ("start", b1), ("resume", long), ("start", b2)]
             assert service.queue.counters.preemptions == 1
+
+    play(tmp_path, story())
+
+
+def test_suspend_with_resources_in_other_letters(tmp_path):
+    """`Cores` are cores everywhere: a suspended job gives them back, and whoever takes its place has them."""
+    cores = len(os.sched_getaffinity(0))
+    system = rota.System([cores], [[cores], [cores]], [0.1, 0.1], [1.0, 1.0], names=("a", "b"), resources=("Cores",))
+
+    async def story():
+        async with open_service(tmp_path, plan_of(system, "max-weight", preemption="suspend")) as service:
+            long = run(service, STEPS, type="a")
+            await until(lambda: service.job(long).pid is not None)
+            others = [run(service, "sleep 0.1", type="b") for _ in range(2)]
+            await until(lambda: service.job(long).state == "suspended")
+            for id in (*others, long):
+                assert (await finished(service, id)).state == "done"
+            assert service.queue.shares.limits.cores.free == tuple(sorted(os.sched_getaffinity(0)))
 
     play(tmp_path, story())
 

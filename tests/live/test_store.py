@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.live.errors import NoRoom
+from rota.live.errors import NoRoom, OtherVersion
 from rota.live.messages import ENDED, STATES
 from rota.live.store import Job, PlanRow, Request, Store
 
@@ -142,5 +142,7 @@ def test_a_database_of_another_version(tmp_path):
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA user_version=99")
     db.close()
-    with pytest.raises(NoRoom, match=r"another version of Rota \(schema 99, this one has 1\)"):
+    with pytest.raises(
+        OtherVersion, match=r"another version of Rota \(schema 99, this one has 1\): run that version until its jobs have ended"
+    ):
         Store(path)

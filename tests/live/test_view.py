@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+
 import pytest
 
 import rota
 from live_service import finished, open_service, plan_of, play, run, slots, until
 from rota.live.errors import NoSuchJob
+from rota.live.forecast import Outlook
 from rota.live.messages import JobRequest
+from rota.live.queue import boot_now
 
 FOREVER = "sleep 99"
 
@@ -95,10 +100,61 @@ def test_an_own_class(tmp_path):
     async def story():
         async with open_service(tmp_path, plan_of(slots(2.5, small=1))) as service:
             run(service, FOREVER, type="small")
-            text = (await service.explain(own(service, slots=2.5))).text
-            assert text == (
+            found = await service.explain(own(service, slots=2.5))
+            assert found.text.startswith(
                 "It needs 2.5 slots (1.5 free). No type of the plan encloses it, so it starts only when the policy leaves enough room."
             )
+            assert found.runs == 50  # and it has an estimate, as others do
+            assert 0 < found.start_median_s < found.start_p90_s
+
+    play(tmp_path, story())
+
+
+@pytest.mark.parametrize("what", ["starts", "ends"])
+def test_an_answer_is_of_one_moment(tmp_path, what, monkeypatch):
+    """The job starts, or is cancelled, while its futures are played: the answer tells what it is then, and nothing of before."""
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots(1, small=1))) as service:
+            first, waits = run(service, FOREVER, type="small"), run(service, FOREVER, type="small")
+            loop, job = asyncio.get_running_loop(), service.queue.here[waits]
+
+            def slow(outlook, **options):
+                loop.call_soon_threadsafe(service.cancel, first if what == "starts" else waits, True)
+                limit = time.monotonic() + 20
+                while job.state == "waiting" and time.monotonic() < limit:
+                    time.sleep(0.005)
+                return [1.0] * 50
+
+            monkeypatch.setattr(Outlook, "starts", slow)
+            found = await service.explain(waits)
+            if what == "starts":
+                assert found.state in ("starting", "running")
+                assert found.text == "It runs."
+            else:
+                assert found.state == "cancelled"
+                assert found.text == "It has ended: cancelled (cancelled by request)."
+            assert (found.ahead, found.start_median_s, found.runs) == (None, None, 0)
+
+    play(tmp_path, story())
+
+
+def test_the_learnt_sizes_are_what_counts(tmp_path):
+    """Jobs take 20 s where the plan says 0.2: once that has been seen, forecasts go by it."""
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots(1, small=1), learn=False)) as service:
+            run(service, FOREVER, type="small")
+            waiting = [run(service, FOREVER, type="small") for _ in range(5)]
+            before = (await service.explain(waiting[-1])).start_median_s
+            learner, now = service.planner.learner, boot_now()
+            learner._ends[0].at = now - 4000.0
+            learner.serving(0, now - 4000.0, 1)
+            for k in range(200):
+                learner.finished(0, now - 4000.0 + 20.0 * (k + 1), 20.0)
+            after = (await service.explain(waiting[-1])).start_median_s
+            assert before < 5
+            assert 60 < after < 160  # five jobs of 20 s each
 
     play(tmp_path, story())
 
@@ -132,10 +188,30 @@ def test_the_numbers_of_the_status(tmp_path):
             assert status.types[0].arrival_rate > status.types[0].planned_arrival_rate  # drawn to the plan, and three came at once
             assert status.starts == 4
             assert status.decisions >= 5
-            assert 0 < status.decision_us < 1e5
+            assert status.decision_us > 0
             assert any("space is counted only" in text for text in status.warnings)
             assert service.job(ids[0]).demand == {"slots": 1, "space": 4}
             assert 'rota_jobs{state="running",type="a"} 2' in service.metrics()
+
+    play(tmp_path, story())
+
+
+def test_the_load_of_an_idle_machine_is_explained(tmp_path):
+    """Ten short jobs where long ones were planned: nothing runs, and the load is not 0. It comes with its error and what it is made of."""
+    system = rota.System([2], [[1]], [0.05], [0.01], names=("long",), resources=("slots",))
+
+    async def story():
+        async with open_service(tmp_path, plan_of(system, "first-fit", learn=False)) as service:
+            for id in [run(service, "exit 0", type="long") for _ in range(10)]:
+                await finished(service, id)
+            status = service.status()
+            assert status.resources[0].used == 0
+            assert status.load > 0.2  # two planned jobs of 100 s weigh more than ten that took no time
+            assert status.load_error > 0.2 * status.load  # and it is not sure at all
+            words = "the work that arrives, not what runs now: 10 jobs came and 10 ended in the last "
+            assert status.load_basis.startswith(words)
+            assert status.load_basis.endswith(", beside 2 of each type as planned")
+            assert not any("the load" in text for text in status.warnings)
 
     play(tmp_path, story())
 

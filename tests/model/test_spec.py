@@ -67,6 +67,7 @@ def test_demands_are_matched_by_name():
         ('model = "none"', 'model = "setup"', "preemption", 5, None, "setup_time goes with"),
         ('model = "none"', "setup_time = 1", "preemption", 5, None, "only with it"),
         ('model = "none"', 'model = "setup"\nsetup_time = 0', "preemption.setup_time", 7, 0, "greater than 0"),
+        ("[jobs.web]", "[jobs.own]", "jobs.own", 7, None, "is what the scheduler calls jobs that no type encloses"),
         ("[jobs.web]", "[jobs.web]\npriority = 1", "jobs.web.priority", 8, 1, "not a known key"),
         ("cores = 1,", "cores = 1, gpus = 1,", "jobs.web.demand.gpus", 8, None, "no such resource (it has: cores, memory)"),
         ("cores = 1,", "", "jobs.web.demand.cores", 8, None, "is missing"),

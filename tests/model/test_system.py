@@ -69,7 +69,7 @@ def test_job_types_name_their_parts():
         ({"arrival_rate": [1]}, "arrival_rate", "needs 2 entries"),
         ({"service_rate": [1, 0]}, "service_rate[1]", "positive and finite"),
         ({"service_rate": [1, 1, 1]}, "service_rate", "needs 2 entries"),
-        ({"service_rate": None}, "service_rate", "either service_rate or sizes"),
+        ({"service_rate": None}, "service_rate", "either service_rate, mean_size or sizes"),
         ({"sizes": [rota.Exponential(mean=1.0)] * 2}, "service_rate", "only one of them"),
         ({"service_rate": None, "sizes": [rota.Exponential(mean=1.0)]}, "sizes", "needs 2 entries"),
         ({"service_rate": None, "sizes": [rota.Exponential(mean=1e-320)] * 2}, "jobs.type1.size", "positive mean"),

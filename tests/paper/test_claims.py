@@ -254,3 +254,15 @@ def test_the_constant_of_heavy_traffic():
     """For a pMSR the constant is 1 + a/α: 1 as in M/M/1, and what switching costs; a = (1/4, 1, 1/2) on the example."""
     for rate in (0.1, 1.0, 2.0, 100.0):
         assert (at("full", rate).heavy_traffic_constant - 1) * rate == pytest.approx([0.25, 1.0, 0.5], rel=1e-9)
+
+
+def test_the_mix_of_the_first_example():
+    """§1.1: as many 4-core as 2-core jobs on 8 cores, one second each. No policy completes three of them per second but 2⅔ (load 1.125 at
+    1.5 + 1.5); three per second are of one 4-core job to two 2-core jobs."""
+    system = rota.System([8], [[4], [2]], [1.5, 1.5], [1.0, 1.0])
+    best = rota.system_load(system)
+    assert best.load == pytest.approx(1.125, rel=1e-12)
+    assert best.gap <= 1e-9
+    no_wastage = MSR([[2, 0], [0, 4]], [2 / 3, 1 / 3], switching_rate=1.0)
+    assert 3 * rota.analyze(system, no_wastage).largest_scaling == pytest.approx(8 / 3, rel=1e-12)
+    assert rota.system_load(system.replace(arrival_rate=[1.0, 2.0])).load == pytest.approx(1, rel=1e-12)

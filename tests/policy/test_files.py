@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import rota
 from rota.policy import MSR, policy_from_json, policy_to_json, read_policy, save_policy
-from rotas import paper_rota, systems_and_rotas
+from rotas import paper_rota, systems_and_rotas, twice_round
 
 
 def broken(change):
@@ -28,6 +28,16 @@ def test_round_trip(case, backfill, empty_slots):
     system, policy = case
     policy = policy.replace(backfill=backfill, empty_slots=empty_slots, names=system.names)
     assert policy_from_json(policy_to_json(policy)) == policy
+
+
+def test_a_loop_that_visits_a_schedule_twice(tmp_path):
+    """A → B → A → C is written visit by visit, and read back equal."""
+    _, policy = twice_round("none", names=["a", "b", "c"])
+    save_policy(policy, tmp_path / "rota.json")
+    assert read_policy(tmp_path / "rota.json") == policy
+    visits = json.loads((tmp_path / "rota.json").read_text())["candidates"]
+    assert [visit["weight"] for visit in visits] == [0.3, 0.45, 0.2, 0.05]
+    assert visits[0]["jobs"] == visits[2]["jobs"] == {"a": 1, "b": 4}
 
 
 @given(systems_and_rotas(), st.lists(st.text(min_size=1), min_size=3, max_size=3, unique=True))

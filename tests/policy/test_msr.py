@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 import rota
 from rota.policy import MSR, is_strongly_connected, stationary_law
+from rota.process import build_process
 from rotas import generators, paper_rota, systems_and_rotas
+from systems import paper_example
 
 GOOD = {"candidates": [[0, 0, 2], [1, 4, 0]], "weights": [0.25, 0.75], "switching_rate": 2.0}
 TWO = [[-3, 3], [1, -1]]  # stationary law (1/4, 3/4), 3/2 departures per unit of time
@@ -112,6 +114,30 @@ def test_a_broken_rule_is_reported_with_its_place(change, place, rule):
         MSR(**GOOD | change)
     assert [problem.place for problem in caught.value.problems] == [place]
     assert rule in str(caught.value)
+
+
+def test_a_schedule_may_come_up_twice():
+    """A loop A → B → A → C is a rota: each visit has its own weight, and A runs for the sum of them."""
+    policy = MSR([[0, 0, 2], [1, 4, 0], [0, 0, 2], [2, 0, 0]], [0.3, 0.3, 0.2, 0.2], "none", 0.1)
+    process = build_process(paper_example(0.5), policy)
+    working = process.stationary * process.working / process.working_fraction
+    visits = (process.schedules == [0, 0, 2]).all(axis=1)
+    assert working[visits].sum() == pytest.approx(0.5, rel=1e-12)
+    assert np.bincount(process.candidate[process.working], weights=working[process.working]) == pytest.approx(policy.weights, rel=1e-12)
+    assert process.loop is not None
+
+
+@pytest.mark.parametrize("candidates", [[[1], [1]], [[1], [2], [2]], [[1], [2], [1]]])
+def test_a_schedule_does_not_follow_itself(candidates):
+    """In a loop, which goes on from the last candidate to the first, the same schedule twice in a row is refused with the way out."""
+    with pytest.raises(rota.BadSpec, match=r"twice in a row.*add their weights"):
+        MSR(candidates, np.full(len(candidates), 1 / len(candidates)), switching_rate=1.0)
+
+
+def test_a_generator_may_stay_with_a_schedule():
+    """With a generator of its own a schedule may follow itself: two states in a row make an Erlang time."""
+    G = [[-2, 2, 0], [0, -2, 2], [1, 0, -1]]
+    assert MSR([[0, 0, 2], [0, 0, 2], [1, 4, 0]], generator=G).weights == pytest.approx([0.25, 0.25, 0.5])
 
 
 def test_problems_come_together():

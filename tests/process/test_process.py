@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from rota.errors import BadSpec
 from rota.process import SETUP, TIMER, ModulatingProcess, build_process
 from rotas import paper_case, systems_and_rotas
 from systems import paper_example
@@ -129,3 +130,59 @@ def test_faster_timers(preemption):
     slow, fast = (build_process(system, paper_case(0.5, preemption, alpha)[1]) for alpha in (0.5, 1.5))
     assert slow.with_timers(3).rate == pytest.approx(fast.rate, rel=1e-14)
     assert slow.with_timers(3).stationary == pytest.approx(fast.stationary, rel=1e-13)
+
+
+# ------------------------------------------------------------------------------------------------------------ what is refused
+
+
+def fields_of(process):
+    """The fields of a process, to be changed."""
+    return {
+        name: np.array(getattr(process, name)) for name in ("schedules", "held", "candidate", "source", "target", "rate", "trigger")
+    } | {"names": process.names}
+
+
+@pytest.mark.parametrize(
+    ("field", "change", "place", "rule"),
+    [
+        ("schedules", lambda a: a[0], "schedules", "must be a table (N, K)"),
+        ("schedules", lambda a: a[:0], "schedules", "must be a table (N, K)"),
+        ("schedules", lambda a: a + 0.5, "schedules", "must be whole numbers"),
+        ("schedules", lambda a: "many", "schedules", "must be whole numbers"),
+        ("schedules", lambda a: -a, "schedules.0", "must not be negative"),
+        ("held", lambda a: a[:, :2], "held", "must have the shape (9, 3)"),
+        ("held", lambda a: a - 1, "held.0", "at least the schedule"),
+        ("candidate", lambda a: a[1:], "candidate", "must have the shape (9,)"),
+        ("source", lambda a: a + 9, "source.0", "must be a state 0…8"),
+        ("target", lambda a: a - 20, "target.0", "must be a state 0…8"),
+        ("target", lambda a: a[:-1], "target", "must have the shape (9,)"),
+        ("rate", lambda a: -a, "rate.0", "must be positive and finite"),
+        ("rate", lambda a: a * np.nan, "rate.0", "must be positive and finite"),
+        ("rate", lambda a: np.where(np.arange(9) == 4, np.inf, a), "rate.4", "must be positive and finite"),
+        ("rate", lambda a: 0 * a, "rate.0", "leave out a move that never happens"),
+        ("trigger", lambda a: a + 3, "trigger.1", "must be −1 (timer), −2 (setup)"),
+        ("names", lambda a: a[:2], "names", "must name 3 types"),
+    ],
+)
+def test_fields_that_do_not_fit_together(field, change, place, rule):
+    """Wrong shapes, states that are not there, negative, infinite or undefined rates: each is told by place and rule."""
+    fields = fields_of(build_process(*paper_case(0.5, "none", 0.1)))
+    with pytest.raises(BadSpec) as caught:
+        ModulatingProcess(**fields | {field: change(fields[field])})
+    assert place in {problem.place for problem in caught.value.problems}
+    assert rule in str(caught.value)
+
+
+def test_a_move_to_itself_is_refused():
+    """A move leads to another state."""
+    with pytest.raises(BadSpec, match="another state than the source"):
+        process_of([[1], [2]], [(0, 1, 1.0, TIMER), (1, 1, 1.0, TIMER)])
+
+
+def test_lists_will_do():
+    """Fields may be lists; they become read-only arrays, and what was given stays as it was."""
+    rates = np.array([1.0, 2.0])
+    process = ModulatingProcess([[1], [2]], [[1], [2]], [0, 1], [0, 1], [1, 0], rates, [TIMER, TIMER], ["a"])
+    assert process.stationary == pytest.approx([2 / 3, 1 / 3])
+    assert not process.rate.flags.writeable
+    assert rates.flags.writeable

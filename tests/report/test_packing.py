@@ -5,7 +5,7 @@ from hypothesis import given, settings
 
 import rota
 from rota.report import schedule_table, schedules, type_colour
-from rotas import paper_rota
+from rotas import paper_rota, twice_round
 from systems import paper_example, small_systems, vm_example
 
 
@@ -23,6 +23,13 @@ def test_segments_pack(system):
     last = table.group_by("schedule", "resource", maintain_order=True).last()
     used = (last["end"] * last["weight"]).to_numpy().reshape(len(best.weights), -1).sum(axis=0)
     assert used == pytest.approx(best.utilization, rel=1e-6)
+
+
+def test_a_schedule_that_is_visited_twice_is_drawn_once():
+    """Of a loop A → B → A → C the two visits of A are one panel, with their weights added."""
+    system, policy = twice_round()
+    panels = schedule_table(policy, system).unique("schedule", maintain_order=True)
+    assert panels["weight"].to_list() == pytest.approx([0.5, 0.45, 0.05])
 
 
 def test_labels_and_colours():

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 import rota
 from reference_simulator import ARRIVE, FINISH, PREEMPT, START, Given, engine_log, jobs_for
-from rota.decide import preempts
+from rota.decide import brain_of, fits_one, preempts
+from rota.model.workload import Chunk
+from rota.simulation.run import Run
 from rotas import PREEMPTIONS, systems_and_rotas
 
 POLICIES = {
@@ -247,6 +249,150 @@ def test_wrong_decisions_are_refused(decide, rule, compiled):
     """A decision that does not fit, is negative, or asks for a time that has passed ends the simulation with the reason."""
     with pytest.raises(rota.Infeasible, match=rule):
         engine_log(SYSTEM, rota.Custom(decide, compiled=compiled), random_jobs(60))
+
+
+def forgets(state, target):
+    """Returns nothing."""
+    target[0] = 0
+
+
+def forgets_at_times(state, target):
+    """Returns nothing when a job comes."""
+    return None if state.event[0] == 1 else math.inf
+
+
+def says_never(state, target):
+    """Returns a word."""
+    return "never"
+
+
+def returns_an_array(state, target):
+    """Returns the clock as it is, an array."""
+    return state.clock
+
+
+def not_a_number(state, target):
+    """Returns nan."""
+    return math.inf - math.inf * len(target)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(
+    ("decide", "rule"),
+    [
+        (forgets, "'forgets' return.* None"),
+        (forgets_at_times, "'forgets_at_times' return.* None"),
+        (says_never, "'says_never' return.*['(]never"),
+        (returns_an_array, "'returns_an_array' return.*array"),
+        (not_a_number, "returned nan"),
+    ],
+)
+def test_what_is_no_time_is_refused(decide, rule, compiled):
+    """A decision function that returns None, always or at times, or a word, an array or nan: an error that says so and what to return."""
+    with pytest.raises(rota.Infeasible, match=rule) as caught:
+        engine_log(SYSTEM, rota.Custom(decide, compiled=compiled), random_jobs(60))
+    assert "numpy.inf for never" in str(caught.value)
+
+
+def reads_behind_the_end(state, target):
+    """Looks at one type more than there are."""
+    for i in range(len(target) + 1):
+        if state.system[i] < 0:
+            return 0.0
+    return math.inf
+
+
+def writes_behind_the_end(state, target):
+    """Decides for one type more than there are."""
+    target[len(target)] = 0
+    return math.inf
+
+
+def asks_for_a_type_too_many(state, target):
+    """Leaves it to a function of Rota to look at one type more than there are."""
+    for i in range(len(target) + 1):
+        if fits_one(state.demand, state.free, i):
+            target[0] = 0
+    return math.inf
+
+
+@pytest.mark.parametrize(
+    ("decide", "compiled"),
+    [
+        (reads_behind_the_end, True),
+        (reads_behind_the_end, False),
+        (writes_behind_the_end, True),
+        (writes_behind_the_end, False),
+        (asks_for_a_type_too_many, True),
+    ],
+)
+def test_indexes_out_of_bounds_are_refused(decide, compiled):
+    """With `check=True` compiled code looks at bounds as plain Python does, also in the functions of Rota that are called."""
+    with pytest.raises(rota.Infeasible, match=f"{decide.__name__}' used an index out of bounds.*compiled=False"):
+        rota.simulate(SYSTEM, rota.Custom(decide, compiled=compiled), jobs=100, check=True)
+
+
+def test_bounds_are_looked_at_in_what_a_closure_holds():
+    """A compiled function that a closure holds looks at bounds too, and functions may call themselves."""
+
+    @numba.njit
+    def count_down(values, i):
+        return count_down(values, i - 1) if i > 0 else values[99]
+
+    def outer(state, target):
+        target[0] = count_down(state.counters, 3)
+        return math.inf
+
+    with pytest.raises(rota.Infeasible, match="out of bounds"):
+        rota.simulate(SYSTEM, rota.Custom(outer, compiled=True), jobs=100, check=True)
+
+
+def test_checking_does_not_change_the_run(built_in):
+    """A right policy gives the same run with its bounds checked, and a function that numba got from the user may be checked too."""
+    own = numba.njit(own_first_fit)
+    results = [rota.simulate(SYSTEM.scaled(load=0.5), rota.Custom(own), jobs=500, check=check) for check in (True, False)]
+    assert results[0].mean_response_time == results[1].mean_response_time
+
+
+@pytest.mark.parametrize(
+    ("fields", "rule"),
+    [
+        ({"decide": "first-fit"}, "decide: must be a function of two arguments"),
+        ({"decide": lambda state: math.inf}, "decide: must be a function of two arguments"),
+        ({"decide": too_many, "memory": -1}, "memory: must be a whole number"),
+        ({"decide": too_many, "counters": 2.5}, "counters: must be a whole number"),
+        ({"decide": too_many, "compiled": "yes"}, "compiled: must be True, False"),
+    ],
+)
+def test_own_policy_that_is_none(fields, rule):
+    """What cannot be a decision function is refused when the policy is made."""
+    with pytest.raises(rota.BadSpec, match=rule):
+        rota.Custom(**fields)
+
+
+def test_own_policy_as_an_object(built_in):
+    """An object that can be called is a decision function too; it runs as plain Python."""
+
+    class Own:
+        def __call__(self, state, target):
+            return own_first_fit(state, target)
+
+    assert engine_log(SYSTEM, rota.Custom(Own()), random_jobs(60)) == built_in
+
+
+def does_nothing(state, target):
+    """Lets nobody run, and never wants to be asked."""
+    return math.inf
+
+
+def test_a_policy_under_which_nothing_will_ever_happen():
+    """A run that is to go on until no job is left ends when nothing runs, comes or rings: no job is made up to end."""
+    run = Run(
+        SYSTEM, brain_of(SYSTEM, rota.Custom(does_nothing, compiled=False)), np.random.SeedSequence(0), batch_jobs=100, compiled=False
+    )
+    run.feed(Chunk(*random_jobs(10).columns()), drain=True)
+    assert run.present == 10
+    assert run.now < math.inf
 
 
 def test_more_slots_than_jobs_are_no_error():

@@ -1,5 +1,7 @@
 """`replicate`: independent runs."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -41,3 +43,46 @@ def test_bad_options(options, rule):
     """Fewer than two runs or no worker are refused."""
     with pytest.raises(rota.BadSpec, match=rule):
         rota.replicate(MM1, "fcfs", jobs=1000, **options)
+
+
+def test_your_own_policy_in_two_processes(own):
+    """A function of this very module, of a module and a lambda go to other processes; the result is that of one."""
+    name, _ = own
+
+    def one_at_a_time(state, target):
+        target[0] = min(1, state.system[0])
+        return np.inf
+
+    for policy in (rota.Custom(one_at_a_time), f"{name}:small_first"):
+        alone, shared = (rota.replicate(MM1, policy, replications=2, jobs=2000, workers=workers) for workers in (1, 2))
+        assert [run.mean_response_time for run in alone.results] == [run.mean_response_time for run in shared.results]
+
+
+def test_what_cannot_travel(monkeypatch):
+    """Without cloudpickle, a function that plain pickle cannot take is refused with the way out."""
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with pytest.raises(rota.BadSpec, match=r"cannot go to another process .*pip install cloudpickle"):
+        rota.replicate(MM1, rota.Custom(lambda _state, _target: np.inf), replications=2, jobs=1000, workers=2)
+
+
+def test_a_workload_in_every_run(own):
+    """Each run draws the workload from its own seed, on one core or two."""
+    name, _ = own
+    alone, shared = (
+        rota.replicate(MM1, "fcfs", workload=f"{name}:Pairs", replications=2, jobs=2000, workers=workers) for workers in (1, 2)
+    )
+    means = [run.mean_response_time for run in alone.results]
+    assert means == [run.mean_response_time for run in shared.results]
+    assert means[0] != means[1]
+    expected = rota.simulate(MM1, "fcfs", workload=f"{name}:Pairs", jobs=2000, seed=alone.results[0].seed)
+    assert expected.mean_response_time == means[0]
+
+
+def test_a_fixed_workload_is_no_spread():
+    """On the same jobs in every run, a policy without chance is refused; one with chance runs on all of them."""
+    times = np.arange(1.0, 401.0)
+    jobs = rota.Jobs(times, np.zeros(400, dtype=int), np.full(400, 0.5))
+    with pytest.raises(rota.BadSpec, match="all runs would be one"):
+        rota.replicate(MM1, "fcfs", workload=jobs, replications=2)
+    found = rota.replicate(MM1, rota.RandomizedTimers(rate=1.0), workload=jobs, replications=2, workers=2)
+    assert [run.jobs for run in found.results] == [400, 400]

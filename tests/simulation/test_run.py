@@ -7,6 +7,7 @@ import pytest
 
 import rota
 from rota.decide import brain_of
+from rota.model.workload import Chunk
 from rota.simulation import PoissonArrivals
 from rota.simulation.run import Run
 from systems import paper_example
@@ -28,14 +29,12 @@ def test_memory_is_bounded_by_the_jobs_present():
     run, places = run_of(paper_example(0.5), rota.FirstFit()), []
     for chunk in chunks(paper_example(0.5), 200, 2000):
         run.feed(chunk)
-        run.take_batches()
         places.append(len(run.body.kind))
     assert places[-1] <= 2 * places[0]
     assert len(set(places)) <= 2
     run = run_of(paper_example(1.5), rota.FirstFit())
     for chunk in chunks(paper_example(1.5), 20, 2000):
         run.feed(chunk)
-        run.take_batches()
     assert len(run.body.kind) >= run.present > 2 * places[0]
 
 
@@ -43,16 +42,16 @@ def test_what_came_in_is_there_or_done():
     """Arrivals = departures + jobs present, per type, and the histogram has every job that is done."""
     system = paper_example(0.8)
     run = run_of(system, rota.MaxWeight(), check=True)
-    came, done = np.zeros(3), np.zeros(3)
-    for chunk in chunks(system, 5, 1000):
+    assert run.batch_jobs == 128  # the next power of two
+    came = np.zeros(3)
+    for k, chunk in enumerate(chunks(system, 5, 1024), 1):
         run.feed(chunk)
         came += np.bincount(chunk.kinds, minlength=3)
-        rows, areas, spans = run.take_batches()
-        assert rows.shape == (10, 3, 7)
-        assert areas.shape == (10, 2, 3)
+        rows, areas, spans = run.batches()
+        assert rows.shape == (8 * k, 3, 7)
+        assert areas.shape == (8 * k, 2, 3)
         assert (spans[1:, 0] == spans[:-1, 1]).all()
-        done += rows[:, :, 0].sum(axis=0)
-    done += run.tally.sums[:, 0]
+    done = rows[:, :, 0].sum(axis=0)
     assert (came == done + run.state.system).all()
     assert (run.tally.buckets.sum(axis=2) == done).all()
     assert run.take_histogram().counts.sum() == 3 * done.sum()
@@ -79,8 +78,53 @@ def test_time_integrals():
     (chunk,) = chunks(system, 1, 2000)
     run.feed(chunk, drain=True)
     sizes = np.bincount(chunk.kinds, weights=chunk.sizes, minlength=3)
-    assert run.tally.area[0] == pytest.approx(run.tally.sums[:, 1], rel=1e-9)
+    assert run.tally.area[0] == pytest.approx(run.tally.rows[:, :, 1].sum(axis=0), rel=1e-9)
     assert run.tally.area[1] == pytest.approx(sizes, rel=1e-9)
+
+
+def test_a_job_counts_in_the_batch_of_its_arrival():
+    """Under every policy a batch has the same jobs, also those that end when it is long over; batches can be joined."""
+    system, counts = paper_example(0.9), []
+    for policy in (rota.FCFS(), rota.FirstFit()):
+        run = run_of(system, policy)
+        (chunk,) = chunks(system, 1, 1280)
+        run.feed(chunk, drain=True)
+        by_type = np.array([np.bincount(part, minlength=3) for part in chunk.kinds.reshape(10, 128)])
+        rows, areas, _ = run.batches()
+        assert (rows[:, :, 0] == by_type).all()
+        run.join_batches()
+        joined, joined_areas, spans = run.batches()
+        assert (joined[:, :, 0] == by_type.reshape(5, 2, 3).sum(axis=1)).all()
+        assert joined_areas.sum() == pytest.approx(areas.sum())
+        assert (spans[1:, 0] == spans[:-1, 1]).all()
+        counts.append(joined[:, :, 0])
+    assert (counts[0] == counts[1]).all()
+
+
+def test_jobs_to_begin_with_do_not_count():
+    """Jobs that are there at the start take their resources and leave no trace in the sums; nor do jobs after the last that counts."""
+    system = rota.System([1], [[1]], [0.5], [1.0])
+    run = run_of(system, rota.FCFS(), check=True)
+    run.begin_with(np.zeros(3, dtype=np.int64), np.full(3, 2.0), np.full(3, 2.0))
+    assert (run.present, run.arrived) == (3, 0)
+    job = Chunk(np.array([1.0]), np.array([0]), np.array([1.0]), np.array([1.0]))
+    run.feed(job)
+    run.stop_counting()
+    run.feed(job._replace(times=np.array([2.0])), drain=True)
+    rows, _, _ = run.batches()
+    assert rows[:, 0, :2].tolist() == [[1.0, 6.0]]  # behind six units of work: it came at 1 and left at 7
+
+
+def test_a_job_that_is_not_done_counts_with_its_age():
+    """Jobs still there are counted with the time they have been there, each in its own batch."""
+    system = rota.System([1], [[1]], [0.5], [1.0])
+    run = run_of(system, rota.FCFS(), batch_jobs=1)
+    times, ones = np.array([0.0, 1.0, 4.0]), np.ones(3)
+    run.feed(Chunk(times, np.zeros(3, dtype=np.int64), 3 * ones, 3 * ones))
+    assert run.count_unfinished().tolist() == [2]
+    rows, _, _ = run.batches()
+    assert rows[:, 0, 1].tolist() == [3.0, 3.0, 0.0]
+    assert rows[:, 0, 3].tolist() == [0.0, 2.0, 0.0]  # the second waited until 3 and has run since
 
 
 def test_log_of_any_length():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rota
-from rotas import paper_case, paper_rota
+from rotas import PREEMPTIONS, paper_case, paper_rota, twice_round
 from systems import paper_example
 
 
@@ -125,6 +125,16 @@ def test_only_policies_that_preempt_do(rotas_simulated):
     assert [result.preemption_rate > 0 for _, result in rotas_simulated.values()] == [True, False, False, True]
 
 
+@pytest.mark.parametrize("preemption", PREEMPTIONS)
+def test_a_loop_that_visits_a_schedule_twice(preemption):
+    """A → B → A → C: the exact E[T] and E[Q_i] lie within narrow intervals, and the weights of the visits add up."""
+    system, policy = twice_round(preemption, 0.3)
+    answer, result = rota.analyze(system, policy), rota.simulate(system, policy, jobs=2_000_000, seed=8)
+    assert_covers(result.mean_response_time, result.interval, answer.mean_response_time, narrow=0.03)
+    assert_covers(result.mean_queue_length, result.mean_queue_length_interval, answer.exact, narrow=0.05)
+    assert result.switching_fraction == pytest.approx(1 - answer.process.working_fraction, abs=0.002)
+
+
 def test_phase_type_sizes():
     """pMSR with Erlang and hyperexponential sizes: the exact E[T] lies within a narrow interval."""
     sizes = [
@@ -216,8 +226,7 @@ def test_fcfs_is_unstable_on_the_example():
     assert rota.simulate(paper_example(0.7), "fcfs", jobs=300_000).stable
     lost = rota.simulate(paper_example(0.9), "fcfs", jobs=300_000)
     assert not lost.stable
-    served = lost.batches[:, 0].sum() / lost.batches[:, 2].sum()
-    assert lost.growth == pytest.approx(paper_example(0.9).arrival_rate.sum() - served, rel=0.25)
+    assert lost.growth == pytest.approx(lost.unfinished.sum() / lost.simulated_time, rel=0.25)
     assert rota.simulate(paper_example(0.9), "max-weight", jobs=300_000).stable
 
 
@@ -280,17 +289,18 @@ def test_warmup_as_given():
     """A given fraction is left out; what comes before it does not count."""
     result = rota.simulate(one_type(0.5), "fcfs", jobs=100_000, seed=1, warmup=0.25)
     assert result.warmup == pytest.approx(0.25, abs=0.01)
-    assert result.batches[:, 0].sum() == pytest.approx(75_000, rel=0.01)
-    assert rota.simulate(one_type(0.5), "fcfs", jobs=100_000, seed=1, warmup=0.0).batches[:, 0].sum() > 99_900
+    assert result.batches[:, 0].sum() == result.counted.sum() == pytest.approx(75_000, rel=0.01)
+    assert rota.simulate(one_type(0.5), "fcfs", jobs=100_000, seed=1, warmup=0.0).counted.sum() == 100_000
 
 
-def test_warmup_is_found():
-    """Ten thousand jobs at once before a light load: the time in which they are worked off is left out."""
+def test_a_list_of_jobs_has_no_warmup_but_a_given_one():
+    """Ten thousand jobs at once before a light load: all count, unless the time in which they are worked off is left out."""
     rng = np.random.default_rng(0)
     times = np.concatenate([np.zeros(10_000), np.cumsum(rng.standard_exponential(190_000)) * 2])
     workload = rota.Jobs(times, np.zeros(200_000, dtype=int), rng.standard_exponential(200_000))
-    result = rota.simulate(one_type(0.5), "fcfs", workload=workload)
-    assert result.warmup > 0.1
+    whole, result = (rota.simulate(one_type(0.5), "fcfs", workload=workload, warmup=warmup) for warmup in (None, 0.15))
+    assert (whole.warmup, whole.counted.tolist()) == (0.0, [200_000])
+    assert whole.mean_response_time > 200
     assert result.mean_response_time == pytest.approx(2.0, rel=0.1)
 
 

@@ -1,4 +1,4 @@
-"""Warm-up, confidence intervals, growth and quantiles."""
+"""Confidence intervals, growth and quantiles."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
-from rota.simulation.statistics import QUANTILES, grows, half_width, mser, quantiles
+from rota.simulation.statistics import QUANTILES, difference_interval, grows, quantiles, ratio_interval, spread_interval
 from rota.simulation.tally import BUCKETS, bucket, new_tally
 
 
@@ -17,53 +17,51 @@ def autoregressive(rng, n, correlation):
     return lfilter([1.0], [1.0, -correlation], noise)
 
 
-@pytest.mark.parametrize("length", [50, 300, 700])
-def test_mser_finds_a_transient(length):
-    """A start that lies far above the rest is cut off, to a few values; hardly more than it."""
-    rng = np.random.default_rng(1)
-    series = rng.standard_normal(2000) + np.where(np.arange(2000) < length, 20 * np.exp(-np.arange(2000) / length), 0)
-    assert 0.9 * length <= mser(series) <= length + 150
-
-
-def test_mser_leaves_what_has_no_transient():
-    """Without a transient little is cut, never more than half, and nothing of a short series."""
-    rng = np.random.default_rng(2)
-    cuts = [mser(rng.standard_normal(1000)) for _ in range(50)]
-    assert np.median(cuts) < 150
-    assert mser(np.arange(1000.0)) <= 500
-    assert mser(np.array([100.0, 1.0, 1.0, 1.0])) == 0
-
-
-def test_mser_is_the_definition():
-    """The cut minimises the squared standard error of what is left, over all cuts up to half."""
-    rng = np.random.default_rng(3)
-    series = np.cumsum(rng.standard_normal(60))
-    scores = [series[d:].var() / len(series[d:]) for d in range(31)]
-    assert mser(series) == int(np.argmin(scores))
-
-
-@pytest.mark.parametrize(("correlation", "least"), [(0.0, 0.93), (0.5, 0.93), (0.9, 0.91)])
-def test_half_width_covers(correlation, least):
-    """About 95 % of the intervals hold the true mean, for independent and for correlated batch means."""
+@pytest.mark.parametrize(("correlation", "least"), [(0.0, 0.93), (0.5, 0.93), (0.9, 0.93)])
+@pytest.mark.parametrize("batches", [60, 1000])
+def test_intervals_cover(correlation, least, batches):
+    """About 95 % of the intervals hold the true mean, for independent and for correlated batches, few or many."""
+    if batches == 60 and correlation == 0.9:
+        least = 0.8  # sixty values are worth three independent ones
     rng = np.random.default_rng(4)
     hits = 0
     for _ in range(2000):
-        series = autoregressive(rng, 1000, correlation)
-        hits += abs(series.mean()) <= half_width(series, np.ones(1000))
-    assert least <= hits / 2000 <= 0.97
+        series = autoregressive(rng, batches, correlation)
+        hits += abs(series.mean()) <= difference_interval(series, np.ones(batches))
+    assert least <= hits / 2000 <= 0.975
 
 
-def test_half_width_counts_weights():
-    """Batches without weight do not count; equal weights are as none; too few batches have no interval."""
+def test_intervals_of_ratios():
+    """Batches of any size count by their size; too few of them, or a mean that drowns in its error, have no interval."""
     rng = np.random.default_rng(5)
-    values = rng.standard_normal(400)
-    assert half_width(values, np.ones(400)) == pytest.approx(half_width(values, np.full(400, 7.0)))
-    spoiled = values.copy()
-    weights = np.ones(400)
-    spoiled[::7], weights[::7] = 1e9, 0.0
-    assert half_width(spoiled, weights) < 1
-    assert half_width(values[:9], np.ones(9)) == np.inf
-    assert half_width(values, np.zeros(400)) == np.inf
+    values, counts = 10 + rng.standard_normal(400), rng.integers(1, 9, 400).astype(float)
+    sums = values * counts
+    assert ratio_interval(sums, counts) == pytest.approx(ratio_interval(7 * sums, 7 * counts))
+    assert ratio_interval(sums, counts) == pytest.approx(1.96 * np.sqrt((counts**2).sum()) / counts.sum(), rel=0.5)
+    assert ratio_interval(np.full(400, 3.0), np.ones(400)) == 0.0
+    assert ratio_interval(sums[:9], counts[:9]) == np.inf
+    assert ratio_interval(sums, np.zeros(400)) == np.inf
+    lone = np.zeros(400)
+    lone[17] = 1.0
+    assert ratio_interval(lone, np.ones(400)) == np.inf
+
+
+def test_the_upper_side_of_a_logarithm():
+    """A wide interval of a positive mean is wider than that of a difference with the same batches, a narrow one hardly."""
+    rng = np.random.default_rng(7)
+    noise, ones = rng.standard_normal(400), np.ones(400)
+    noise -= noise.mean()
+    for level, ratio in ((1000.0, 1.0), (0.5, 1.1)):
+        plain = difference_interval(level + noise, ones)
+        assert ratio_interval(level + noise, ones) == pytest.approx(level * np.expm1(plain / level))
+        assert ratio_interval(level + noise, ones) >= ratio * plain
+
+
+def test_spread_between_runs():
+    """Runs of equal length: Student's t on their means; a run of twice the length counts twice."""
+    sums, counts = np.array([3.0, 4.0, 5.0]), np.ones(3)
+    assert spread_interval(sums, counts) == pytest.approx(4.3027 / np.sqrt(3), rel=1e-4)
+    assert spread_interval(2 * sums, 2 * counts) == pytest.approx(4.3027 / np.sqrt(3), rel=1e-4)
 
 
 def test_grows():

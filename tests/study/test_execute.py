@@ -141,6 +141,20 @@ def test_a_dask_worker_that_dies_loses_nothing(cluster, alone, tmp_path):
             time.sleep(0.05)
 
 
+def test_your_own_policy_and_arrivals_on_dask(own, cluster):
+    """A policy and an arrival process by name give the table of this process on a cluster whose workers can import them."""
+    from distributed import Client
+
+    name, _ = own
+    address, _ = cluster
+    asked = {"policies": [f"{name}:small_first"], "workload": f"{name}:Pairs", "jobs": 2000, "seeds": 3}
+    with Client(address, set_as_default=False) as observer:
+        observer.wait_for_workers(3, timeout=60)
+        table = sweep(SYSTEM, **asked, scheduler=address)
+    same(table, sweep(SYSTEM, **asked, workers=0))
+    assert table["outcome"].to_list() == ["done"] * 3
+
+
 def test_a_scheduler_that_is_not_there():
     """A wrong address is told in one line."""
     with pytest.raises(rota.RotaError, match="cannot reach a Dask scheduler at nonsense://nowhere:1"):

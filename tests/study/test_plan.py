@@ -128,3 +128,27 @@ def test_notebook(low):
     assert "<table" in shown
     assert repr(low).startswith("<Plan: ")
     assert np.isfinite(low.time_s)
+
+
+def test_no_policy_is_recommended_that_starves_a_type():
+    """Jobs that need the whole server hardly ever start under First-Fit: its low mean over the others does not make it the choice."""
+    system = rota.System([20], [[1], [20]], [16.0, 0.0003], [1.0, 0.05], names=["small", "large"])
+    results = {name: rota.simulate(system, name, jobs=8_000_000) for name in ("first-fit", "easy")}
+    assert not (results["first-fit"].stable and np.isfinite(results["first-fit"].interval))
+    name, _ = choose(results, dict.fromkeys(results, Limit(0.95, 0.96, False)), 0.8)
+    assert name == "easy"
+    assert np.isfinite(results["easy"].response_time).all()
+
+
+def test_a_plan_says_who_pays():
+    """On a GPU server the policy of lowest mean lets one type wait much longer than another policy would: the first sentences say so."""
+    system = rota.read_system("examples/gpu.toml")
+    found = rota.plan(system.scaled(load=0.9), jobs=100_000, seed=1, tuning_s=0.3)
+    chosen = found.results[found.recommended_name]
+    least = np.nanmin([result.response_time for name, result in found.results.items() if name != found.recommended_name], axis=0)
+    worst = int((chosen.response_time / least).argmax())
+    sentences = found.explain().split("\n")[:3]
+    if chosen.response_time[worst] > 1.5 * least[worst]:
+        assert any(sentence.startswith(f"Type '{system.names[worst]}' pays for it") for sentence in sentences)
+    else:
+        assert not any("pays for it" in sentence for sentence in sentences)

@@ -268,3 +268,32 @@ def test_types_that_differ_are_named(tmp_path):
     (tmp_path / "other.toml").write_text(SPEC.replace("cores = 1,", "cores = 3,"), encoding="utf-8")
     with pytest.raises(BadSpec, match="'test' demands"):
         rota.simulate(rota.read_system(tmp_path / "other.toml"), "first-fit", workload=trace)
+
+
+def ninety_three_jobs(directory, gap):
+    """The log of 93 jobs served first come, first served, one core each, of which every one has ended; and their mean response time."""
+    rng = np.random.default_rng(93)
+    log, when, free, responses = Log(), 0.0, np.zeros(8), []
+    for number in range(1, 94):
+        when += rng.exponential(gap)
+        core = np.argmin(free)
+        start, size = max(when, free[core]), rng.exponential(120.0)
+        free[core] = start + size
+        log.submit(when, number, "test")
+        log.start(start, number)
+        log.end(start + size, number, size)
+        responses.append(start + size - when)
+    return log.save(directory), np.mean(responses)
+
+
+@pytest.mark.parametrize("gap", [40.0, 3.0], ids=["mostly idle", "all submitted within five minutes"])
+def test_a_short_log_of_finished_jobs_is_not_unstable(tmp_path, capsys, gap):
+    """Your own events.jsonl of 93 finished jobs: no policy is called unstable, since all jobs ended, and each of them counts once."""
+    (tmp_path / "server.toml").write_text(SPEC, encoding="utf-8")
+    log, mean = ninety_three_jobs(tmp_path, gap)
+    policies = ["fcfs", "first-fit", "easy", "max-weight-np"]
+    assert main(["compare", str(tmp_path / "server.toml"), *policies, "--workload", str(log), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["jobs"] == 93
+    assert [row["stable"] for row in found["policies"]] == [True] * 4
+    assert found["policies"][0]["mean_response_time"] == pytest.approx(mean, rel=1e-6)

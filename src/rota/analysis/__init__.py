@@ -1,7 +1,19 @@
 """Stability, relative completions, bounds, prediction, exact mean and distribution of an MSR policy."""
 
-from rota.analysis.analyze import Analysis, analyze, analyze_process
+from rota.analysis.analyze import Analysis, analyze, analyze_process, require_analyzable
+from rota.analysis.max_weight import Collapse, max_weight_collapse
 from rota.analysis.queue import TypeQueue, erlang_c, relative_completions
 from rota.analysis.solution import QueueLength
 
-__all__ = ["Analysis", "QueueLength", "TypeQueue", "analyze", "analyze_process", "erlang_c", "relative_completions"]
+__all__ = [
+    "Analysis",
+    "Collapse",
+    "QueueLength",
+    "TypeQueue",
+    "analyze",
+    "analyze_process",
+    "erlang_c",
+    "max_weight_collapse",
+    "relative_completions",
+    "require_analyzable",
+]

@@ -13,13 +13,14 @@ from rota.analysis.phase_type import solve_phase_type
 from rota.analysis.qbd import solve_qbd
 from rota.analysis.queue import TypeQueue
 from rota.analysis.solution import QueueLength, empty_queue
+from rota.analysis.words import remarks_on, require_accurate
 from rota.analysis.work import heavy_traffic_constant, work_bounds
 from rota.arrays import Array
 from rota.display import html_lines, html_table, html_title, number
-from rota.errors import BadSpec, Infeasible, Problem, Unstable
+from rota.errors import BadSpec, Infeasible, NotConverged, Problem, Unstable
 from rota.model import Exponential, PhaseTypeFamily, System
 from rota.policy import MSR
-from rota.process import ModulatingProcess, build_process
+from rota.process import ModulatingProcess, build_process, check_process
 
 __all__ = ["Analysis", "analyze", "analyze_process"]
 
@@ -149,8 +150,9 @@ class Analysis:
 
     # ------------------------------------------------------------------------------------------------ exact
 
-    def queue_length(self, i: int) -> QueueLength:
-        """The law of Q_i: mean, variance, decay rate, accuracy, probabilities."""
+    def queue_length(self, i: int | str) -> QueueLength:
+        """The law of Q_i for a type by its number or name: mean, variance, decay rate, accuracy, probabilities."""
+        i = self.system.type_index(i)
         if i not in self._solved:
             self._solved[i] = self._solve(i)
         return self._solved[i]
@@ -178,12 +180,14 @@ class Analysis:
 
     @cached_property
     def exact(self) -> Array:
-        """E[Q_i]."""
+        """E[Q_i]. Raises `NotConverged` if the estimated relative error of one of them is above 1 %."""
+        require_accurate(self)
         return np.array([self.queue_length(i).mean for i in range(len(self.system.names))])
 
     @cached_property
     def variance(self) -> Array:
         """Var[Q_i]."""
+        require_accurate(self)
         return np.array([self.queue_length(i).variance for i in range(len(self.system.names))])
 
     @property
@@ -191,14 +195,45 @@ class Analysis:
         """An estimate of the largest relative error of `exact`."""
         return max(self.queue_length(i).accuracy for i in range(len(self.system.names)))
 
+    @property
+    def accurate(self) -> bool:
+        """Whether `exact` can be had: it is not too large, its equations were solved, and to 1 % or better by its own estimate."""
+        try:
+            require_accurate(self)
+        except (NotConverged, Infeasible):
+            return False
+        return True
+
+    def remarks(self, *, exact: bool = True) -> tuple[str, ...]:
+        """What to know before trusting the numbers, in sentences: exact values with few digits, bounds that prove little.
+
+        `exact=False`: without computing exact values.
+        """
+        return remarks_on(self, exact=exact)
+
     @cached_property
+    def _companions(self) -> tuple[QueueLength | None, ...]:
+        """The law of each MSR-1 companion; None for a type that never arrives."""
+        self.require_stable()
+        return tuple(solve_qbd(q, single_server=True) if q.arrival_rate > 0 else None for q in self._exponential_queues)
+
+    @property
     def single_server(self) -> Array:
         """E[Q_i] of the MSR-1 companion, which serves one job at a time (Theorem msr-difference: within β_i below `exact`)."""
-        self.require_stable()
-        return np.array([solve_qbd(q, single_server=True).mean if q.arrival_rate > 0 else 0.0 for q in self._exponential_queues])
+        return np.array([0.0 if law is None else law.mean for law in self._companions])
 
-    def queue_length_distribution(self, i: int, n: int = 1000) -> Array:
-        """P(Q_i = 0), …, P(Q_i = n−1)."""
+    @property
+    def unused_relative_completions(self) -> Array:
+        """E_U[Δ(ν_i)] of Remark marc: the mean relative completions at moments of unused service in the MSR-1 companion.
+
+        E[Q_i] of the companion is (ρ_i + E[Δ(ν_i)])/(1−ρ_i) − E_U[Δ(ν_i)]. The state is the one after the ring that found no job, which
+        differs from the one before it only where completions move the process. For a type that never arrives every ring finds none.
+        """
+        pairs = zip(self._companions, self.queues, strict=True)
+        return np.array([queue.ring_average() if law is None else -law.unused_average for law, queue in pairs])
+
+    def queue_length_distribution(self, i: int | str, n: int = 1000) -> Array:
+        """P(Q_i = 0), …, P(Q_i = n−1) for a type by its number or name."""
         return self.queue_length(i).probabilities(n)
 
     @property
@@ -223,6 +258,16 @@ class Analysis:
         return float(lam @ self.exact / lam.sum())
 
     @property
+    def service_share(self) -> Array:
+        """The part of the server that the policy sets aside for each type, in the resource of which it needs the largest part.
+
+        E[u_i] max_r D_ir/P_r, its dominant share. Of it the part ρ_i is used. Shares may sum to more than 1 where types need different
+        resources.
+        """
+        one_job = np.max(self.system.demand / self.system.capacity, axis=1)
+        return np.asarray(self.process.mean_schedule * one_job)
+
+    @property
     def idle_slots(self) -> Array:
         """The part of each type's slots that holds no job: 1 − ρ_i."""
         return 1 - self.load
@@ -239,13 +284,13 @@ class Analysis:
             columns |= {"E[Q] at least": self.lower, "at most": self.upper}
             columns |= {"predicted": self.prediction} if self.exponential else {}
         # To look at an object should take no time: exact values are shown where they are at hand or quick to get.
-        exact = self.stable and ("exact" in vars(self) or len(self.process) <= _SMALL)
+        exact = self.stable and ("exact" in vars(self) or (len(self.process) <= _SMALL and self.accurate))
         if exact:
             columns |= {"exact": self.exact, "E[T]": self.response_time}
         rows = [(name, *(number(column[i], 5) for column in columns.values())) for i, name in enumerate(self.system.names)]
         title = f"Mean response time {number(self.mean_response_time, 6)}" if exact else "Analysis" if self.stable else "Unstable"
         room = f"Arrivals can grow by a factor of up to {number(self.largest_scaling)}." if self.stable else self._instability()
-        return html_title(title) + html_table(["", *columns], rows) + html_lines(room)
+        return html_title(title) + html_table(["", *columns], rows) + html_lines("\n".join([room, *self.remarks(exact=exact)]))
 
 
 def analyze(system: System, policy: MSR, *, sizes: Sizes = "as given") -> Analysis:
@@ -254,30 +299,51 @@ def analyze(system: System, policy: MSR, *, sizes: Sizes = "as given") -> Analys
     Sizes must be exponential, or phase-type unless jobs cannot be preempted; `sizes="exponential"` takes every size as exponential with
     its mean.
     """
+    require_analyzable(policy)
+    process = build_process(system, policy)
+    _check_sizes(system, process, sizes)
+    return Analysis(system=system, policy=policy, process=process, sizes=sizes)
+
+
+def require_analyzable(policy: object) -> None:
+    """Raises unless the policy is an MSR policy that does not look at the queues."""
+    if not isinstance(policy, MSR):
+        raise Infeasible(
+            f"analysis is for MSR policies (rota.MSR, rota.design_policy), whose clock does not look at the queues; {policy!r} is none: "
+            "use rota.simulate or rota.compare, which take every policy"
+        )
     if policy.backfill:
         raise Infeasible("backfilling depends on the queues, so it has no exact analysis: analyze the policy without it, or simulate")
     if policy.empty_slots == "skip" and policy.preemption == "none":
         raise Infeasible('skipping empty slots depends on the queues: analyze with empty_slots="virtual", or simulate')
-    return analyze_process(system, build_process(system, policy), policy=policy, sizes=sizes)
 
 
 def analyze_process(system: System, process: ModulatingProcess, *, policy: MSR | None = None, sizes: Sizes = "as given") -> Analysis:
-    """Analyses any modulating process on a system."""
+    """Analyses any modulating process on a system, after a look whether it is one for it (`rota.process.check_process`)."""
+    if not isinstance(process, ModulatingProcess):
+        rule = "must be a ModulatingProcess: rota.build_process makes one of a policy, and rota.analyze takes the policy itself"
+        raise BadSpec([Problem("process", rule, process)])
+    check_process(system, process)
+    _check_sizes(system, process, sizes)
+    return Analysis(system=system, policy=policy, process=process, sizes=sizes)
+
+
+def _check_sizes(system: System, process: ModulatingProcess, sizes: Sizes) -> None:
     if sizes not in ("as given", "exponential"):
         raise BadSpec([Problem("sizes", 'must be "as given" or "exponential"', sizes)])
-    if sizes == "as given":
-        for i, (name, size) in enumerate(zip(system.names, system.sizes, strict=True)):
-            if isinstance(size, Exponential):
-                continue
-            way_out = 'simulate, or take it as exponential with sizes="exponential" (on the command line: --exponential)'
-            if not isinstance(size, PhaseTypeFamily):
-                kind = getattr(size, "distribution", type(size).__name__)
-                raise Infeasible(
-                    f"type {name!r} has {kind} sizes: analysis needs exponential or phase-type ones. Fit one (rota.Fitted), {way_out}"
-                )
-            if (process.trigger == i).any():
-                raise Infeasible(
-                    f"type {name!r} has phase-type sizes and its completions move the process: "
-                    f"the state would have to follow every job. {way_out}"
-                )
-    return Analysis(system=system, policy=policy, process=process, sizes=sizes)
+    if sizes == "exponential":
+        return
+    for i, (name, size) in enumerate(zip(system.names, system.sizes, strict=True)):
+        if isinstance(size, Exponential):
+            continue
+        way_out = 'simulate, or take it as exponential with sizes="exponential" (on the command line: --exponential)'
+        if not isinstance(size, PhaseTypeFamily):
+            kind = getattr(size, "distribution", type(size).__name__)
+            raise Infeasible(
+                f"type {name!r} has {kind} sizes: analysis needs exponential or phase-type ones. Fit one (rota.Fitted), {way_out}"
+            )
+        if (process.trigger == i).any():
+            raise Infeasible(
+                f"type {name!r} has phase-type sizes and its completions move the process: "
+                f"the state would have to follow every job. {way_out}"
+            )

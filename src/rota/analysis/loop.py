@@ -125,6 +125,7 @@ def solve_loop(queue: TypeQueue) -> QueueLength:
         residual=max(residual, abs(total - 1)),
         method=f"loop of {N} states by passage, {beta} boundary levels",
         probabilities=lambda k: tail_probabilities(law[:beta], top, R, k),
+        unused_average=surplus / unused,
     )
 
 

@@ -80,6 +80,7 @@ def solve_qbd(queue: TypeQueue, *, single_server: bool = False) -> QueueLength:
         residual=max(residual, abs(total - 1.0)),
         method=f"matrix-analytic, {len(c)} phases, {beta} boundary levels",
         probabilities=lambda n: tail_probabilities(mass, top, R, n),
+        unused_average=surplus,
     )
 
 

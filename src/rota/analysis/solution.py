@@ -18,6 +18,7 @@ class QueueLength:
 
     `mean` comes from the exact identity in `rota.analysis.queue`, `mean_by_sum` from summing the distribution; `accuracy` is the relative
     difference of the two or the largest residual, whichever is larger. `decay_rate` η: P(Q > n) ~ const·ηⁿ. `method`: how it was found.
+    `unused_average`: E_U[q − Δ(s⁺)] of the identity, over the rings that find no job; not a number where it was not needed.
     """
 
     mean: float
@@ -27,6 +28,7 @@ class QueueLength:
     residual: float
     method: str
     probabilities: Callable[[int], Array]
+    unused_average: float = np.nan
 
     @property
     def accuracy(self) -> float:

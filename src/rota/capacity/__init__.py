@@ -1,5 +1,6 @@
 """Which schedules fit, and the system load with its certificate. The only room that knows the solver."""
 
+from rota.capacity.facets import Facets, active_facets
 from rota.capacity.load import Load, Progress, system_load
 from rota.capacity.schedules import (
     CountEstimate,
@@ -14,9 +15,11 @@ from rota.capacity.units import Units, integer_units
 
 __all__ = [
     "CountEstimate",
+    "Facets",
     "Load",
     "Progress",
     "Units",
+    "active_facets",
     "estimate_count",
     "fits",
     "integer_units",

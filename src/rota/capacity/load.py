@@ -43,6 +43,10 @@ _TRIALS = 60  # greedy schedules per attempt
 _KEEP = 20  # of which at most so many enter the master
 _NODES = 300_000  # compiled branch and bound gives up for the integer program after this
 _IMPROVES = 1e-10  # a schedule enters the master if y·u > 1 + this
+_ROUNDING = 1e-12  # weights below this part of their sum are the solver's rounding,
+_SELDOM = 1e-9  # and so is this part of a type's work
+_LEAST_WORK, _MOST_WORK = 1e-100, 1e100  # what products and quotients of floats leave room for
+_MISSED = 1e-6  # what a demand may lose when it is rounded to whole units, relative
 
 
 @dataclass(frozen=True)
@@ -51,8 +55,9 @@ class Load:
 
     `load` is attained by `candidates` (n ≤ K, K) with `weights` (n,), which sum to 1; no schedule mix can do better than `lower_bound`, and
     `gap` = load / lower_bound − 1. `type_price` y (K,): what one more busy slot of a type adds to the load; y·(λ⊘μ) = load at the optimum.
-    `resource_price` (R,): the same for one unit of a resource, from the relaxed knapsack. `utilization` (R,): how full each resource is
-    when the candidates run with their weights. `fluid_load`: the load if jobs could be split at will; what exceeds it is lost to packing.
+    `resource_price` p (R,): the same for one unit of a resource, from the relaxed knapsack: D p ≥ y. `utilization` (R,): how full each
+    resource is when the candidates run with their weights. `fluid_load`: the load if jobs could be split at will; what exceeds it is lost
+    to packing.
     """
 
     load: float
@@ -188,6 +193,7 @@ class _Search:
     def __init__(self, system: System) -> None:
         self.system = system
         self.units: Units = integer_units(system)
+        _require_representable(system, self.units)
         work = system.offered_work
         self.active = work > 0
         self.work: Array = work[self.active]
@@ -205,17 +211,23 @@ class _Search:
         self.lower = float(fluid[r])
         self.proved: Array = self.demand[:, r] / self.capacity[r]  # prices behind `lower`: y·u ≤ 1 for every schedule
         self.rng = np.random.default_rng(0)
-        self.master = Master(self.work)
+        self.master = Master(self.work, self.most)
         self.knapsack = Knapsack(self.demand, self.capacity, self.most)
-        for i, count in enumerate(self.most):  # each type alone: a first feasible answer
-            self.master.add(np.where(np.arange(len(self.most)) == i, count, 0))
+        for alone in np.diag(self.most):  # each type alone, in their order: a first feasible answer
+            self.master.add(alone)
 
     def solve_master(self) -> None:
         self.iterations += 1
-        self.raw_weights, self.prices = self.master.solve()
-        used = np.flatnonzero(self.raw_weights > 1e-12 * self.raw_weights.sum())
-        candidates, weights = self.master.schedules(used), self.raw_weights[used]
-        # Whatever the solver's tolerance: scaled by the worst covered type, the weights do cover the work.
+        raw, self.prices = self.master.solve()
+        raw[raw < _ROUNDING * raw.sum()] = 0.0
+        # A type that arrives so seldom that the solver's tolerance takes it as served is served alone: that costs next to nothing.
+        used = np.flatnonzero(raw)
+        missing = self.work - raw[used] @ self.master.schedules(used)
+        rare = np.flatnonzero(missing > _SELDOM * self.work)
+        raw[rare] += missing[rare] / self.most[rare]
+        used = np.flatnonzero(raw)
+        candidates, weights = _fewest(self.master.schedules(used), raw[used], self.work)
+        # Whatever the rounding: scaled by the worst covered type, the weights do cover the work.
         total = float(weights.sum() * (self.work / (weights @ candidates)).max())
         if total < self.upper:
             self.upper, self.candidates, self.weights = total, candidates, weights / weights.sum()
@@ -306,7 +318,7 @@ class _Search:
             gap=load / lower - 1,
             type_load=_frozen(type_load),
             type_price=_frozen(type_price),
-            resource_price=_frozen(price * self.capacity / self.system.capacity),  # per unit as the user counts
+            resource_price=_frozen(self._user_price(price, type_price)),
             utilization=_frozen(served @ self.system.demand / self.system.capacity),
             fluid_load=float((work @ self.system.demand / self.system.capacity).max()),
             system=self.system,
@@ -315,6 +327,15 @@ class _Search:
             exact_solves=self.exact_solves,
             time_s=time_s,
         )
+
+    def _user_price(self, price: Array, type_price: Array) -> Array:
+        """Prices per unit as the user counts, with D p ≥ y in the user's numbers.
+
+        What of a capacity no whole number of units can use has a price all the same: p·P exceeds the bound of the whole units by that.
+        """
+        price = price * self.units.per_unit
+        cost = self.system.demand @ price
+        return price * max(float((type_price / np.where(cost > 0, cost, np.inf)).max()), 1.0)
 
     def nothing(self, time_s: float) -> Load:
         """The load of a system without arrivals."""
@@ -336,6 +357,40 @@ class _Search:
             exact_solves=0,
             time_s=time_s,
         )
+
+
+def _require_representable(system: System, units: Units) -> None:
+    """Raises where a type's offered work or its demands are too large or too small to be computed with."""
+    work = system.offered_work
+    arrives = system.arrival_rate > 0
+    rule = f"times the mean size must be 0 or from {_LEAST_WORK:g} to {_MOST_WORK:g}: check the rates, or leave the type out"
+    problems = [
+        Problem(f"jobs.{system.names[i]}.arrival_rate", rule, float(work[i]))
+        for i in np.flatnonzero(arrives & ~((work >= _LEAST_WORK) & (work <= _MOST_WORK)))
+    ]
+    # In a resource without a common grid a demand is rounded; a type must have one resource at least that limits it as it should.
+    asked = system.demand * units.per_unit
+    told = (system.demand > 0) & (np.abs(units.demand - asked) <= _MISSED * asked)
+    rule = "is too small beside the capacity to be told from others: round all demands to a common grid"
+    for i in np.flatnonzero(arrives & ~told.any(axis=1)):
+        r = int(np.argmax(system.demand[i] / system.capacity))
+        problems.append(Problem(f"jobs.{system.names[i]}.demand.{system.resources[r]}", rule, float(system.demand[i, r])))
+    if problems:
+        raise BadSpec(problems)
+
+
+def _fewest(candidates: Int, weights: Array, work: Array) -> tuple[Int, Array]:
+    """A mix of at most K of the schedules that serves the types as much in no more time (Carathéodory): there is a change of the weights
+    that leaves what is served, and it is followed until a weight is 0.
+    """
+    while len(weights) > len(work):
+        served = weights[:, None] * candidates / work
+        change = np.linalg.svd(served.T)[2][-1]  # relative: of the weights times 1 + change
+        change = change if weights @ change <= 0 else -change
+        weights = weights * (1 - change / change.min())
+        keep = np.arange(len(weights)) != np.argmin(change)
+        candidates, weights = candidates[keep], np.maximum(weights[keep], 0.0)
+    return candidates, weights
 
 
 def _normalised(parts: Array) -> Array:

@@ -12,18 +12,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from rota.arrays import Array, Int
-from rota.kernel import kernel
+from rota.kernel import compiled, kernel
 
 __all__ = ["Workspace", "best_schedule", "greedy_schedules", "make_maximal", "search_best", "workspace"]
 
+_ROUNDS = 1000  # of exchanges: where a billion jobs fit, one by one would take for ever
 _PATIENCE = 1000  # nodes after which better prices are worth their time
 
 
-@nb.njit(cache=True)
+@compiled
 def _most(demand: Int, residual: Int, i: int) -> int:
     """How many jobs of type i fit into what is left."""
     most = 1 << 62
@@ -33,13 +33,13 @@ def _most(demand: Int, residual: Int, i: int) -> int:
     return most
 
 
-@nb.njit(cache=True)
+@compiled
 def _take(demand: Int, residual: Int, i: int, count: int) -> None:
     for r in range(residual.shape[0]):
         residual[r] -= count * demand[i, r]
 
 
-@nb.njit(cache=True)
+@compiled
 def greedy_schedules(demand: Int, capacity: Int, value: Array, price: Array, noise: Array, share: Array) -> Int:
     """One maximal schedule per row of `noise` (n, K): fill in the order of value per price, disturbed by the noise, then improve.
 
@@ -70,12 +70,14 @@ def greedy_schedules(demand: Int, capacity: Int, value: Array, price: Array, noi
     return schedules
 
 
-@nb.njit(cache=True)
+@compiled
 def _exchange(demand: Int, residual: Int, value: Array, schedule: Int) -> None:
-    """Local search: `out` jobs of type i against as many of type j as then fit, while the value grows."""
+    """Local search: `out` jobs of type i against as many of type j as then fit, while the value grows and some patience lasts."""
     K = schedule.shape[0]
     improved = True
-    while improved:
+    rounds = 0
+    while improved and rounds < _ROUNDS:
+        rounds += 1
         improved = False
         for i in range(K):
             for out in range(1, 3):
@@ -355,7 +357,7 @@ def _branch(
     return best_value, True
 
 
-@nb.njit(cache=True)
+@compiled
 def make_maximal(demand: Int, capacity: Int, schedule: Int, merit: Array) -> Int:
     """Adds jobs, the type of highest merit first, until nothing fits any more."""
     full = schedule.copy()

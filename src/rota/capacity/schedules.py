@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -17,6 +16,7 @@ from rota.arrays import Array, Int
 from rota.capacity.packing import _most, _take
 from rota.capacity.units import integer_units
 from rota.errors import BadSpec, Problem, TooManySchedules
+from rota.kernel import compiled
 from rota.model import System
 
 __all__ = [
@@ -132,7 +132,7 @@ def _counts(system: System, schedule: ArrayLike) -> Int:
 # ------------------------------------------------------------------------------------------------------------ compiled
 
 
-@nb.njit(cache=True)
+@compiled
 def _advance(demand: Int, count: Int, residual: Int, last: int) -> bool:
     """Moves the counts of types 0…last to the next in lexicographic order; residual[i+1] is what types 0…i leave."""
     K, R = demand.shape
@@ -152,7 +152,7 @@ def _advance(demand: Int, count: Int, residual: Int, last: int) -> bool:
     return False
 
 
-@nb.njit(cache=True)
+@compiled
 def _room_left(demand: Int, residual: Int) -> bool:
     for i in range(demand.shape[0]):  # noqa: SIM110 (numba has no any())
         if _most(demand, residual, i) > 0:
@@ -160,7 +160,7 @@ def _room_left(demand: Int, residual: Int) -> bool:
     return False
 
 
-@nb.njit(cache=True)
+@compiled
 def _fill_block(demand: Int, count: Int, residual: Int, maximal: bool, first: bool, out: Int) -> tuple[int, bool]:
     """Writes the next schedules into `out`; returns how many and whether there may be more. `count` and `residual` keep the place."""
     K = count.shape[0]
@@ -181,7 +181,7 @@ def _fill_block(demand: Int, count: Int, residual: Int, maximal: bool, first: bo
     return filled, True
 
 
-@nb.njit(cache=True)
+@compiled
 def _probe(demand: Int, capacity: Int, maximal: bool, draws: Array) -> Array:
     probes, K = draws.shape
     products = np.ones(probes)

@@ -5,6 +5,14 @@ Master (the MIQCP of the paper is this linear program over all schedules):
     ρ = min Σ_s w_s   s.t.  Σ_s w_s W_s ≥ λ⊘μ,  w ≥ 0          dual:  max y·(λ⊘μ)   s.t.  y·u ≤ 1 for all u ∈ 𝒮,  y ≥ 0
 
 Knapsack (pricing): max y·u over u ∈ 𝒮, its linear relaxation, and the prices p of that relaxation.
+
+HiGHS drops coefficients below 1e-9 and takes what is within its tolerance as met. Rates and demands may differ by many orders of magnitude,
+so jobs are counted in parts of the most that fit alone, m_i, and the master's right-hand sides in parts of the largest: with w' = w/c,
+
+    Σ_s w'_s (W_si/m_i) ≥ x_i/(m_i c),   c = max x_i/m_i,      prices y_i = y'_i/m_i
+
+has coefficients and prices y' of at most about 1. (m and c are rounded to powers of 2²⁰, so that nothing is rounded and numbers that are
+near 1 already stay as they are.)
 """
 
 from __future__ import annotations
@@ -37,17 +45,28 @@ def _run(solver: highspy.Highs, what: str) -> None:
         raise NotConverged(f"HiGHS ended the {what} with '{solver.modelStatusToString(status)}'")
 
 
-class Master:
-    """The linear program over the schedules found so far. Simplex, so that at most K weights are positive."""
+def _magnitude(x: Array | Int) -> Array:
+    """The nearest power of 2²⁰."""
+    power: Array = 2.0 ** (20 * np.round(np.log2(x) / 20))
+    return power
 
-    def __init__(self, offered_work: Array) -> None:
+
+class Master:
+    """The linear program over the schedules found so far. Simplex, so that at most K weights are positive.
+
+    `most` (K,): how many jobs of each type fit alone.
+    """
+
+    def __init__(self, offered_work: Array, most: Int) -> None:
+        self._most = _magnitude(most)
+        self._unit = float(_magnitude((offered_work / self._most).max()))
         self._solver = _quiet()
         self._solver.setOptionValue("solver", "simplex")
         self._solver.setOptionValue("presolve", "off")
         self._solver.setOptionValue("primal_feasibility_tolerance", 1e-10)
         self._solver.setOptionValue("dual_feasibility_tolerance", 1e-10)
-        for work in offered_work:
-            self._solver.addRow(float(work), _INF, 0, np.empty(0, dtype=np.int32), np.empty(0))
+        for share in offered_work / self._most / self._unit:
+            self._solver.addRow(float(share), _INF, 0, np.empty(0, dtype=np.int32), np.empty(0))
         self._columns: dict[bytes, int] = {}
         self._schedules: list[Int] = []
 
@@ -59,7 +78,7 @@ class Master:
         self._columns[key] = len(self._schedules)
         self._schedules.append(schedule.copy())
         rows = np.flatnonzero(schedule).astype(np.int32)
-        self._solver.addCol(1.0, 0.0, _INF, len(rows), rows, schedule[rows].astype(np.float64))
+        self._solver.addCol(1.0, 0.0, _INF, len(rows), rows, schedule[rows] / self._most[rows])
         return True
 
     def __len__(self) -> int:
@@ -69,7 +88,8 @@ class Master:
         """Weights of all schedules (not normalised) and the dual prices of the types."""
         _run(self._solver, "master program")
         solution = self._solver.getSolution()
-        return np.maximum(np.array(solution.col_value), 0.0), np.maximum(np.array(solution.row_dual), 0.0)
+        weights: Array = self._unit * np.maximum(np.array(solution.col_value), 0.0)
+        return weights, np.maximum(np.array(solution.row_dual), 0.0) / self._most
 
     def schedules(self, which: NDArray[np.intp]) -> Int:
         """The schedules with these positions, (n, K)."""
@@ -88,17 +108,21 @@ class Knapsack:
         K, R = demand.shape
         self._index = np.arange(K, dtype=np.int32)
         self._relaxed, self._integer = _quiet(), _quiet()
-        for solver in (self._relaxed, self._integer):
+        # The jobs that one of a program's variables stands for. A count that goes into the millions need not be whole for a bound.
+        many = most > _LARGE
+        self._relaxed_jobs = _magnitude(most)
+        self._integer_jobs = np.where(many, self._relaxed_jobs, 1.0)
+        for solver, jobs in ((self._relaxed, self._relaxed_jobs), (self._integer, self._integer_jobs)):
             for i in range(K):
-                solver.addVar(0.0, float(most[i]) if solver is self._integer else _INF)
+                solver.addVar(0.0, float(most[i] / jobs[i]) if solver is self._integer else _INF)
             for r in range(R):
                 rows = np.flatnonzero(demand[:, r]).astype(np.int32)
                 scale = self._scale(solver, r)
-                solver.addRow(-_INF, float(capacity[r]) / scale, len(rows), rows, demand[rows, r] / scale)
+                solver.addRow(-_INF, float(capacity[r]) / scale, len(rows), rows, demand[rows, r] / scale * jobs[rows])
             solver.changeObjectiveSense(highspy.ObjSense.kMaximize)
         self._relaxed.setOptionValue("presolve", "off")
-        for i in range(K):
-            self._integer.changeColIntegrality(i, highspy.HighsVarType.kInteger)
+        for column in self._index[~many]:
+            self._integer.changeColIntegrality(int(column), highspy.HighsVarType.kInteger)
         self._integer.setOptionValue("mip_rel_gap", 0.0)
         self._integer.setOptionValue("mip_abs_gap", 0.0)
         self._integer.setOptionValue("mip_feasibility_tolerance", self._TOLERANCE)
@@ -114,29 +138,35 @@ class Knapsack:
 
         Whatever the solver's rounding, the prices are scaled until y ≤ D p holds, so the bound is valid.
         """
-        self._relaxed.changeColsCost(len(y), self._index, np.asarray(y, dtype=np.float64))
+        self._relaxed.changeColsCost(len(y), self._index, np.asarray(y * self._relaxed_jobs, dtype=np.float64))
         _run(self._relaxed, "relaxed knapsack")
         price = np.maximum(np.array(self._relaxed.getSolution().row_dual), 0.0) / self._capacity
         cost = self._demand @ price
         if (cost[y > 0] <= 0).any():  # only by rounding: give every resource a little
-            price = price + 1e-9 * max(float(y.max()), 1e-300) / self._capacity
+            price = price + 1e-9 * max(float((y * self._relaxed_jobs).max()), 1e-300) / self._capacity
             cost = self._demand @ price
         price = price * max(float((y / np.where(cost > 0, cost, np.inf)).max()), 0.0)
         return float(price @ self._capacity), price
 
     def solve(self, y: Array, gap: float, seconds: float | None) -> tuple[float, Int]:
         """A proved upper bound on max y·u, within a relative `gap` unless time ran out, and the best schedule found."""
-        self._integer.changeColsCost(len(y), self._index, np.asarray(y * self._SCALE, dtype=np.float64))
+        self._integer.changeColsCost(len(y), self._index, np.asarray(y * self._integer_jobs * self._SCALE, dtype=np.float64))
         self._integer.setOptionValue("mip_rel_gap", gap)
         self._integer.setOptionValue("time_limit", _INF if seconds is None else self._integer.getRunTime() + max(seconds, 0.01))
         self._integer.run()
-        bound = float(self._integer.getInfo().mip_dual_bound) / self._SCALE
+        whole = self._integer_jobs == 1
+        bound = float(self._integer.getInfo().mip_dual_bound) / self._SCALE if whole.any() else self.relax(y)[0]
         values = self._integer.getSolution().col_value
         schedule = np.zeros(len(y), dtype=np.int64)
         if len(values):
-            schedule = np.round(np.maximum(values, 0)).astype(np.int64)
-            while (schedule @ self._demand > self._capacity).any():  # a tolerance of the solver, if ever: the bound stands
-                schedule[np.flatnonzero(schedule)[-1]] -= 1
+            jobs = np.maximum(values, 0) * self._integer_jobs
+            schedule = np.where(whole, np.round(jobs), np.floor(jobs)).astype(np.int64)
+            # A tolerance of the solver may leave too many jobs: those of the last types go, and the bound stands.
+            for i in np.flatnonzero(schedule)[::-1]:
+                excess = np.maximum(schedule @ self._demand - self._capacity, 0)
+                need = self._demand[i] > 0
+                too_many = int((-(-excess[need] // self._demand[i][need])).max())
+                schedule[i] -= min(too_many, int(schedule[i]))
         if not np.isfinite(bound):
             bound = np.inf
         return bound * (1.0 + self.SLACK), schedule

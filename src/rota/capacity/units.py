@@ -3,7 +3,7 @@
 In floating point a thousand jobs of 0.001 may or may not fit into 1. Here each resource is measured in a unit of its own that makes every
 demand and the capacity whole. Each number stands for the simplest fraction within rounding distance of it (0.001 is 1/1000, 0.333…3 is 1/3,
 0.1 + 0.2 is 3/10); the unit is one over the common denominator. Where that denominator gets too large for 64-bit integers, which takes
-numbers without any common decimal grid, the unit is 2⁻⁵² of the capacity and sums are right to about 1e-12: `exact` then says so.
+numbers without any common decimal grid, the unit is 2⁻⁵¹ of the capacity and sums are right to about 1e-12: `exact` then says so.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from rota.arrays import Int
+from rota.arrays import Array, Int
 from rota.model import System
+from rota.model.system import check_system
 
 __all__ = ["Units", "integer_units"]
 
@@ -26,50 +27,61 @@ _ROUNDING = Fraction(1, 10**13)
 
 @dataclass(frozen=True)
 class Units:
-    """Demands (K, R) and capacity (R,) of a system in whole units; u fits if and only if u·demand ≤ capacity."""
+    """Demands (K, R) and capacity (R,) of a system in whole units; u fits if and only if u·demand ≤ capacity.
+
+    `per_unit` (R,): how many of them make one unit as the user counts. (The capacity is rounded down to whole ones.)
+    """
 
     demand: Int
     capacity: Int
     exact: bool
+    per_unit: Array
 
 
 def integer_units(system: System) -> Units:
     """The whole-number form of a system's demands and capacity."""
+    check_system(system)
     demand = np.empty(system.demand.shape, dtype=np.int64)
     capacity = np.empty(system.capacity.shape, dtype=np.int64)
+    per_unit = np.empty(system.capacity.shape)
     exact = True
     for r, available in enumerate(system.capacity):
-        total, needs, whole = _whole(float(available), [float(d) for d in system.demand[:, r]])
-        capacity[r], demand[:, r] = total, needs
+        total, needs, scale, whole = _whole(float(available), [float(d) for d in system.demand[:, r]])
+        capacity[r], demand[:, r], per_unit[r] = total, needs, float(scale)
         exact = exact and whole
-    demand.flags.writeable = capacity.flags.writeable = False
-    return Units(demand, capacity, exact)
+    demand.flags.writeable = capacity.flags.writeable = per_unit.flags.writeable = False
+    return Units(demand, capacity, exact, per_unit)
 
 
-def _whole(available: float, needs: list[float]) -> tuple[int, list[int], bool]:
-    """One resource in whole units: capacity, demands, and whether that was exact."""
-    fractions = [simplest_fraction(x) for x in needs]
+def _whole(available: float, needs: list[float]) -> tuple[int, list[int], Fraction, bool]:
+    """One resource in whole units: capacity, demands, how many units make one of the user's, and whether that was exact."""
+    # Far below 1 the simplest fraction loses the decimals (1e-13 is also 1/9999999999999): count in tenths, hundredths, … of which there
+    # is at least one.
+    shift = 10 ** max(math.ceil(-math.log10(available)), 0)
+    fractions = [simplest_fraction(Fraction(x) * shift) for x in needs]
     scale = 1
     for fraction in fractions:
         scale = math.lcm(scale, fraction.denominator)
         if scale > 2**200:
             break
     units = [int(fraction * scale) for fraction in fractions]
+    common = math.gcd(*units) or 1
+    units = [unit // common for unit in units]
     # Rounding down loses nothing, as every use is a whole number of units. What `System` let pass as rounding does fit alone, and a
     # resource that no type needs is there all the same.
-    total = max(int(simplest_fraction(available) * scale), *units, 1)
-    if scale > 2**200 or total > _LARGEST:
-        scale = _LARGEST // 2
-        units = [max(round(Fraction(x) / Fraction(available) * scale), 1) if x > 0 else 0 for x in needs]
-        return scale + scale // 10**12, units, False
-    common = math.gcd(*units) or 1
-    return total // common, [unit // common for unit in units], True
+    total = max(int(simplest_fraction(Fraction(available) * shift) * scale / common), *units, 1)
+    if scale <= 2**200 and total <= _LARGEST:
+        return total, units, Fraction(shift * scale, common), True
+    scale = _LARGEST // 2
+    units = [max(round(Fraction(x) / Fraction(available) * scale), 1) if x > 0 else 0 for x in needs]
+    return scale + scale // 10**12, units, scale / Fraction(available), False
 
 
-def simplest_fraction(x: float) -> Fraction:
+def simplest_fraction(x: float | Fraction) -> Fraction:
     """The fraction with the smallest denominator within a relative 1e-13 of x ≥ 0 (Stern–Brocot, by continued fractions)."""
     exact = Fraction(x)
-    return _simplest_between(exact * (1 - _ROUNDING), exact * (1 + _ROUNDING))
+    low, high = exact * (1 - _ROUNDING), exact * (1 + _ROUNDING)
+    return Fraction(round(exact)) if low <= round(exact) <= high else _simplest_between(low, high)
 
 
 def _simplest_between(low: Fraction, high: Fraction) -> Fraction:

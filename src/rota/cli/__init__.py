@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from cyclopts import App, CycloptsError
 
@@ -40,7 +43,8 @@ from rota.cli import (
     wait,
 )
 from rota.cli.live_parts import RUN_JOBS
-from rota.errors import RotaError
+from rota.cli.output import remark
+from rota.errors import RotaError, RotaWarning
 
 app = App(
     name="rota",
@@ -79,12 +83,27 @@ app.command(plan_history.plan_history, group=RUN_JOBS)
 app.command(token.token)
 
 
+@contextmanager
+def _remarks() -> Iterator[None]:
+    """Warnings of Rota are remarks here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", RotaWarning)
+        as_before = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+            remark(f"note: {message}") if issubclass(category, RotaWarning) else as_before(message, category, *where, **more)
+
+        warnings.showwarning = show
+        yield
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         submit.check_use(words)
-        code = app(words, exit_on_error=False)
+        with _remarks():
+            code = app(words, exit_on_error=False)
         sys.stdout.flush()  # here, where a reader that has gone is no surprise
     except CycloptsError:  # its message is printed already
         return 2

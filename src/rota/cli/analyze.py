@@ -60,6 +60,7 @@ def as_fields(answer: rota.Analysis, *, exact: bool) -> dict[str, Any]:
         "states": len(answer.process),
         "working_fraction": answer.process.working_fraction,
         "load": answer.load.tolist(),
+        "service_share": answer.service_share.tolist(),
         "stable": answer.stable,
         "largest_scaling": answer.largest_scaling,
     }
@@ -70,7 +71,10 @@ def as_fields(answer: rota.Analysis, *, exact: bool) -> dict[str, Any]:
             "prediction": answer.prediction.tolist() if answer.exponential else None,
             "heavy_traffic_constant": answer.heavy_traffic_constant.tolist(),
         }
-    if answer.stable and exact:
+    fields["remarks"] = answer.remarks(exact=exact)
+    if answer.stable and exact and not answer.accurate:
+        fields["exact"] = None
+    elif answer.stable and exact:
         fields |= {
             "exact": answer.exact.tolist(),
             "variance": answer.variance.tolist(),
@@ -98,6 +102,8 @@ def print_analysis(answer: rota.Analysis, *, exact: bool) -> None:
         )
     if not answer.stable:
         return
+    remarks = answer.remarks(exact=exact)
+    exact = exact and answer.accurate
     columns: list[tuple[str, list[str]]] = [("load", [f"{load:.4f}" for load in answer.load])]
     columns += [("E[Q] at least", [f"{x:.5g}" for x in answer.lower]), ("at most", [f"{x:.5g}" for x in answer.upper])]
     if answer.exponential:
@@ -115,4 +121,6 @@ def print_analysis(answer: rota.Analysis, *, exact: bool) -> None:
         low, high = answer.little(answer.lower), answer.little(answer.upper)
         predicted = f", predicted {answer.little(answer.prediction):.5g}" if answer.exponential else ""
         print(f"\nMean response time between {low:.5g} and {high:.5g}{predicted}.")
+    for sentence in remarks:
+        print(sentence)
     print(f"Arrivals can grow by a factor of up to {answer.largest_scaling:.4g} under this policy.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 import rota
-from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
+from rota.cli.output import ProgressLine, finite, print_json, print_table, remark, verdict_cells
 from rota.cli.simulate import named_or_read, progress_text, remark_on_preemption, workload_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def compare(
     *,
     jobs: int | None = None,
     seed: int = 0,
-    workload: Path | None = None,
+    workload: str | None = None,
     loops: int | None = None,
     warmup_loops: int = 0,
     json: Annotated[bool, Parameter(negative="")] = False,
@@ -35,13 +35,15 @@ def compare(
     file
         The system, a TOML file (see: rota schema).
     policies
-        Names (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers, server-filling) or policy files (from: rota design -o).
+        Names (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers, server-filling), policy files (from: rota design -o),
+        or your own as module:function.
     jobs
         How many jobs arrive: a million, or all of --workload, if not given.
     seed
         The same seed gives the same jobs.
     workload
-        The jobs: a trace (from: rota trace import) whose types are the file's. Poisson arrivals and the file's sizes if not given.
+        The jobs: a trace (from: rota trace import) whose types are the file's, or your own arrivals as module:name. Poisson arrivals and
+        the file's sizes if not given.
     loops
         Play the workload so many times over.
     warmup_loops
@@ -57,7 +59,7 @@ def compare(
     with ProgressLine() as line:
 
         def show(label: str, at: SimulationProgress) -> None:
-            line.update(time.perf_counter() - began, f"{label}: {progress_text(at)}")
+            line.update(time.perf_counter() - began, f"{label}: {progress_text(at)}", at.compiling)
 
         found = rota.compare(system, chosen, jobs=jobs, seed=seed, workload=played, warmup=warmup, progress=show)
     table = found.table()
@@ -73,9 +75,8 @@ def compare(
                 (
                     row["policy"],
                     *(
-                        ("unstable", "", "", "", "", "", "")
-                        if not row["stable"]
-                        else (
+                        verdict_cells(row, 7)
+                        or (
                             f"{row['mean_response_time']:.5g}",
                             f"{row['interval']:.2g}",
                             *(
@@ -91,7 +92,7 @@ def compare(
                 for row in table.to_dicts()
             ],
         )
-    for label, message in found.errors.items():
+    for label, message in [*found.errors.items(), *found.remarks]:
         remark(f"{label}: {message}")
     if not found.results:
         raise rota.Infeasible("none of these policies can run on this system")

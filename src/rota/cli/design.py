@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 import rota
 from rota.cli.analyze import as_fields, print_analysis
-from rota.cli.output import ProgressLine, print_json, remark
+from rota.cli.output import ProgressLine, check_place, print_json, remark
 
 if TYPE_CHECKING:
     from rota.design import SwitchingRate, TuneProgress
@@ -29,6 +29,7 @@ def design(
     route: Literal["type-order", "fastest-first", "parallel", "random", "search"] = "type-order",
     opening: Literal["late", "early"] = "late",
     seed: int = 0,
+    max_response_time: dict[str, float] | None = None,
     time_limit: float = 30.0,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
@@ -59,12 +60,16 @@ def design(
         Without preemption: whether new slots open at the end of a move or as soon as there is room.
     seed
         For --route random.
+    max_response_time
+        With --objective response-time: the largest mean response time that a type may have, as in --max-response-time.train 5.
     time_limit
         Seconds that --objective response-time may take.
     json
         Print one JSON object instead of tables.
     """
     system = rota.read_system(file)
+    if output is not None:
+        check_place(output)
     with ProgressLine() as line:
 
         def show(at: TuneProgress) -> None:
@@ -80,10 +85,12 @@ def design(
             route=route,
             opening=opening,
             seed=seed,
+            max_response_time=max_response_time,
             time_limit_s=time_limit,
             progress=show,
         )
     if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
         rota.save_policy(policy, output)
     answer = rota.analyze(system, policy, sizes="exponential")
     if json:
@@ -101,13 +108,12 @@ def design(
 def _about_the_rate(choice: SwitchingRate, system: rota.System) -> str:
     """How good the choice of the switching rate is, in words."""
     if choice.by != "exact":
-        yardstick = choice.by if choice.by == "prediction" else f"{choice.by} bound"
-        return f"The switching rate, chosen by the {yardstick}, is within {choice.guarantee:.1%} of the best one: the bounds prove it."
+        return choice.explain()
     predicted = rota.choose_switching_rate(system, choice.policy, by="prediction")
-    return (
-        f"The switching rate is the best one. The prediction would choose {predicted.rate:.6g}; "
-        f"the bounds prove that to be within {predicted.guarantee:.1%} of the best."
-    )
+    other = f"{choice.explain()} The prediction would choose {predicted.rate:.6g}; the bounds prove "
+    if not predicted.useful:
+        return other + "nothing useful about that one."
+    return other + f"that to be within {predicted.guarantee:.1%} of the best."
 
 
 def _about_setups(break_even: float) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import math
 import sys
+import tempfile
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
-from rota.display import jobs_together
+from rota.display import jobs_together, verdict_cells
+from rota.errors import BadSpec, Problem
 
-__all__ = ["ProgressLine", "finite", "jobs_together", "print_json", "print_table", "remark"]
+__all__ = ["ProgressLine", "finite", "jobs_together", "print_json", "print_table", "remark", "verdict_cells"]
 
 
 def print_json(fields: dict[str, Any]) -> None:
@@ -54,18 +57,48 @@ def remark(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+def check_output(output: Path | None, force: bool, option: str = "--output") -> None:
+    """Said before the work begins: nothing is written over unless asked, and there is a place to write to."""
+    if output is None:
+        return
+    if not output.absolute().parent.is_dir():
+        raise BadSpec([Problem(option, "is in a directory that does not exist", str(output))])
+    check_place(output, option)
+    if output.exists() and not force:
+        raise BadSpec([Problem(option, "exists already: choose another name, or write over it with --force", str(output))])
+
+
+def check_place(output: Path, option: str = "--output") -> None:
+    """Said before the work begins: a file of this name can be written, in a folder that is there or can be made."""
+    if output.is_dir():
+        raise BadSpec([Problem(option, "is a directory: name a file in it", str(output))])
+    check_folder(output.parent, option)
+
+
+def check_folder(folder: Path, option: str = "--output") -> None:
+    """Said before the work begins: files can be written into this folder, which is there or can be made."""
+    there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise BadSpec([Problem(option, f"cannot be written: {there} is a file, not a folder", str(folder))])
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise BadSpec([Problem(option, f"cannot be written: {error.strerror or error}", str(there))]) from None
+
+
 class ProgressLine:
     """One line on standard error that rewrites itself, shown only if the work takes longer than a second. A context manager."""
 
     def __init__(self, after_s: float = 1.0, every_s: float = 0.2) -> None:
         self._next, self._every, self._shown = after_s, every_s, 0
 
-    def update(self, elapsed_s: float, text: str) -> None:
-        """Shows the text if it is time."""
-        if elapsed_s < self._next:
+    def update(self, elapsed_s: float, text: str, at_once: bool = False) -> None:
+        """Shows the text if it is time; `at_once` if nothing more can be said for a while."""
+        if elapsed_s < self._next and not at_once:
             return
         live = sys.stderr.isatty()
-        self._next = elapsed_s + (self._every if live else 5.0)
+        self._next = max(self._next, elapsed_s + (self._every if live else 5.0))
         sys.stderr.write(f"\r{text.ljust(self._shown)}" if live else f"{text}\n")
         sys.stderr.flush()
         self._shown = len(text) if live else 0

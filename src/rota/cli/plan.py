@@ -8,6 +8,7 @@ import signal
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from json import loads
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +17,8 @@ from cyclopts import Parameter
 
 import rota
 from rota.cli.capacity import as_fields as load_fields
-from rota.cli.output import ProgressLine, finite, jobs_together, print_json, print_table, remark
+from rota.cli.output import ProgressLine, check_place, finite, jobs_together, print_json, print_table, remark, verdict_cells
+from rota.model.spec import parse_system, spec_text
 
 if TYPE_CHECKING:
     from rota.policy import PlanFile
@@ -28,7 +30,7 @@ def plan(
     /,
     *,
     output: Annotated[str | None, Parameter(alias="-o")] = None,
-    jobs: int = 1_000_000,
+    jobs: int | None = None,
     seed: int = 0,
     tuning: float = 4.0,
     html: Annotated[bool, Parameter(negative="--no-html")] = True,
@@ -46,7 +48,8 @@ def plan(
     output
         Where to write: a folder (plan.json and plan.html in it), or a name to which .json and .html are added. This folder if not given.
     jobs
-        How many jobs are simulated under each policy; a fifth of them at each other load.
+        How many jobs are simulated under each policy: a million, or more if a type is rare, if not given; a fifth of them at each other
+        load.
     seed
         The same seed gives the same jobs.
     tuning
@@ -54,25 +57,28 @@ def plan(
     html
         Whether to make the page.
     force
-        Write over files that are there.
+        Write over files that are no plans of Rota's own; those are renewed without a word.
     json
         Print one JSON object instead of tables.
     """
     targets = _targets(output, html)
-    if not force and (there := [str(path) for path in targets.values() if path.exists()]):
-        raise rota.BadSpec([rota.Problem("--output", "is there already: --force writes over it", path) for path in there])
-    system = rota.read_system(file)
+    for path in targets.values():
+        check_place(path)
+    if not force and (there := [str(path) for path in targets.values() if path.exists() and not _is_a_plan(path)]):
+        raise rota.BadSpec([rota.Problem("--output", "is there, and no plan of Rota: --force writes over it", path) for path in there])
+    text = spec_text(file)  # once: it may be edited while it is planned
+    system = parse_system(text, str(file))
     with ProgressLine() as line, _interrupts() as interrupts:
 
         def show(at: PlanProgress) -> None:
             if interrupts:  # a computation took Ctrl-C as a wish for its best answer so far: here it means the whole plan
                 raise KeyboardInterrupt
-            line.update(at.time_s, f"{at.step}, {at.time_s:.0f} s")
+            line.update(at.time_s, f"{at.step}, {at.time_s:.0f} s", at.compiling)
 
         found = rota.plan(system, jobs=jobs, seed=seed, tuning_s=tuning, progress=show)
         if interrupts:
             raise KeyboardInterrupt
-        texts = _texts(found, file, targets, tuning)
+        texts = _texts(found, text, file, targets, tuning)
     _write(texts)
     print_json(as_fields(found)) if json else print_plan(found)
     for path in texts:
@@ -89,25 +95,36 @@ def _targets(output: str | None, html: bool) -> dict[str, Path]:
     return {end: base.with_name(f"{base.name}.{end}") for end in (("json", "html") if html else ("json",))}
 
 
-def _texts(found: rota.Plan, file: Path, targets: dict[str, Path], tuning: float) -> dict[Path, str]:
+def _is_a_plan(path: Path) -> bool:
+    """Whether `rota plan` wrote this file, which it may then renew."""
+    from rota.report.page import GENERATOR
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        return GENERATOR in text[:1000] if path.suffix == ".html" else "rota_plan" in loads(text)
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+def _texts(found: rota.Plan, spec: str, file: Path, targets: dict[str, Path], tuning: float) -> dict[Path, str]:
     from rota.policy import plan_file_to_json
 
-    texts = {targets["json"]: plan_file_to_json(plan_file(found, file))}
+    texts = {targets["json"]: plan_file_to_json(plan_file(found, spec, str(file)))}
     if "html" in targets:
         from rota.report import plan_html
 
         command = shlex.join(["rota", "plan", file.name, "--jobs", str(found.jobs), "--seed", str(found.seed), "--tuning", f"{tuning:g}"])
-        texts[targets["html"]] = plan_html(found, source=file.name, command=command, spec=file.read_text(encoding="utf-8"))
+        texts[targets["html"]] = plan_html(found, source=file.name, command=command, spec=spec)
     return texts
 
 
-def plan_file(found: rota.Plan, file: Path) -> PlanFile:
+def plan_file(found: rota.Plan, spec: str, source: str) -> PlanFile:
     """What `rota serve` runs: the system, the policy recommended, and the response times to expect of it."""
     from rota.model.live import live_settings
     from rota.policy import PlanFile
 
     predicted = found.results[found.recommended_name].response_times_by_type
-    live = live_settings(tomllib.loads(file.read_text(encoding="utf-8")).get("live"), found.system.resources, str(file))
+    live = live_settings(tomllib.loads(spec).get("live"), found.system.resources, source)
     return PlanFile(found.system, found.recommended, live, found.load.load, predicted)  # type: ignore[arg-type]  # never one's own
 
 
@@ -183,8 +200,8 @@ def print_plan(found: rota.Plan) -> None:
     for row in found.table().to_dicts():
         grows = found.limits[row["policy"]].scaling_text(found.load.load)
         label = f"{row['policy']} *" if row["recommended"] else row["policy"]
-        cells = ("unstable", "", "", "", "", "")
-        if row["stable"]:
+        cells = verdict_cells(row, 6)
+        if not cells:
             apart = ("–", "") if row["difference"] is None else (f"{row['difference']:+.3g}", f"{row['difference_interval']:.2g}")
             cells = (f"{row['mean_response_time']:.4g}", f"{row['interval']:.2g}", *apart, f"{row['p95']:.4g}", f"{row['p99']:.4g}")
         rows.append((label, *cells, grows))

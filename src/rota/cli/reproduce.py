@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 import rota
-from rota.cli.output import ProgressLine, print_json, print_table, remark
+from rota.cli.output import ProgressLine, check_folder, print_json, print_table, remark
 
 
 def reproduce(
@@ -65,6 +65,7 @@ def reproduce(
     if workers is not None and workers < 0:
         raise rota.BadSpec([rota.Problem("--workers", "must be at least 1, or 0 for this process alone", workers)])
     chosen = figures_named(figures)
+    check_folder(output)
     from rota.report.reproduced import redraw
 
     rows = []

@@ -44,7 +44,7 @@ def serve(
     tcp
         Listen on TCP as well, as HOST:PORT; other hosts than loopback need a token (rota token add NAME).
     time_unit
-        The unit of time of the file's rates and sizes; seconds if neither this nor the file says so.
+        The unit of time of the file's rates and sizes; taken for seconds, with a word, if neither this nor the file says it.
     preemption
         none: a running job is never stopped; suspend: by SIGSTOP; requeue: ended, and started again later.
     grace
@@ -98,8 +98,21 @@ def _plan(file: Path, policy: str | None, given: dict[str, object]) -> PlanFile:
         plan = read_plan_file(file)
         if policy is not None:
             plan = replace(plan, policy=_policy(policy), predicted={})
-    settings = live_settings(plan.live.model_dump() | given, plan.system.resources)
-    return replace(plan, live=settings)
+    settings = live_settings(plan.live.model_dump(exclude_unset=True) | given, plan.system.resources)
+    system = plan.system if "time_unit" not in given else plan.system.replace(time_unit=given["time_unit"])
+    plan = replace(plan, system=system, live=settings)
+    if plan.system.time_unit is None:
+        remark(_in_seconds(plan.system))
+    return plan
+
+
+def _in_seconds(system: rota.System) -> str:
+    """What it means that a file does not say its unit of time, in numbers that a person can check."""
+    rates = zip(system.names, system.arrival_rate, system.service_rate, strict=True)
+    examples = [f"{name} comes {rate * 3600:.4g} times an hour and runs for {1 / mu:.4g} s" for name, rate, mu in rates if rate > 0][:3]
+    means = f": {'; '.join(examples)}" if examples else ""
+    way_out = 'If that is wrong: --time-unit h, or time_unit = "h" in the file'
+    return f"the file does not say its unit of time, so it is taken for seconds{means}. {way_out}"
 
 
 def _planned(file: Path, policy: str | None) -> PlanFile:
@@ -107,19 +120,25 @@ def _planned(file: Path, policy: str | None) -> PlanFile:
 
     from rota.cli.plan import plan_file
     from rota.model.live import live_settings
+    from rota.model.spec import parse_system, spec_text
     from rota.policy import PlanFile
 
-    system = rota.read_system(file)
+    text = spec_text(file)  # once: it may be edited while it is planned
+    system = parse_system(text, str(file))
     if policy is not None:
-        live = live_settings(tomllib.loads(file.read_text(encoding="utf-8")).get("live"), system.resources, str(file))
+        live = live_settings(tomllib.loads(text).get("live"), system.resources, str(file))
         return PlanFile(system, _policy(policy), live)
     remark(f"planning {file.name}, which takes half a minute or so (rota plan shows what comes of it)")
     with ProgressLine() as line:
-        found = rota.plan(system, progress=lambda at: line.update(at.time_s, f"{at.step}, {at.time_s:.0f} s"))
-    return plan_file(found, file)
+        found = rota.plan(system, progress=lambda at: line.update(at.time_s, f"{at.step}, {at.time_s:.0f} s", at.compiling))
+    return plan_file(found, text, str(file))
 
 
 def _policy(policy: str) -> rota.MSR:
     from rota.cli.simulate import named_or_read
+    from rota.policy import Custom
 
-    return named_or_read(policy)  # type: ignore[return-value]  # a policy that has a file
+    found = named_or_read(policy)
+    if isinstance(found, Custom):
+        raise rota.BadSpec([rota.Problem("--policy", "must be a name or a policy file: a function of your own cannot be served", policy)])
+    return found  # type: ignore[return-value]

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from cyclopts import Parameter
 
 import rota
-from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
+from rota.cli.output import ProgressLine, check_output, finite, print_json, print_table, remark
 
 if TYPE_CHECKING:
+    from rota.model import Workload
     from rota.policy import Policy
     from rota.simulation import SimulationProgress
-    from rota.traces import Looped
 
 
 def simulate(
@@ -25,7 +26,7 @@ def simulate(
     *,
     jobs: int | None = None,
     seed: int = 0,
-    workload: Path | None = None,
+    workload: str | None = None,
     loops: int | None = None,
     warmup_loops: int = 0,
     until: float | None = None,
@@ -45,14 +46,15 @@ def simulate(
     file
         The system, a TOML file (see: rota schema).
     policy
-        A name (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers, server-filling) or a policy file (from: rota design
-        -o).
+        A name (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers, server-filling), a policy file (from: rota design -o),
+        or your own as module:function.
     jobs
         How many jobs arrive: a million, or all of --workload, if not given.
     seed
         The same seed gives the same result, and the same jobs to every policy.
     workload
-        The jobs: a trace (from: rota trace import) whose types are the file's. Poisson arrivals and the file's sizes if not given.
+        The jobs: a trace (from: rota trace import) whose types are the file's, or your own arrivals as module:name. Poisson arrivals and
+        the file's sizes if not given.
     loops
         Play the workload so many times over.
     warmup_loops
@@ -60,7 +62,7 @@ def simulate(
     until
         Stop as soon as the 95 % interval of the mean response time is this narrow, relative to the mean; --jobs is then the most.
     warmup
-        The part of the run to leave out; found by MSER if not given.
+        The part of the run to leave out; if not given, a fifth, and nothing of a --workload.
     log
         Write the events of the first jobs to this parquet file.
     log_jobs
@@ -73,18 +75,19 @@ def simulate(
         Print one JSON object instead of tables.
     """
     system = rota.read_system(file)
+    check_output(log, True, "--log")
     played, warmup = workload_of(workload, loops, warmup_loops, warmup)
     if replications is not None:
-        if until is not None or log is not None or workload is not None:
-            raise rota.BadSpec([rota.Problem("--replications", "does not go with --until, --log or --workload")])
-        _replicate(system, policy, replications, jobs or 1_000_000, seed, warmup, workers, json)
+        if until is not None or log is not None:
+            raise rota.BadSpec([rota.Problem("--replications", "does not go with --until or --log")])
+        _replicate(system, policy, replications, jobs, seed, played, warmup, workers, json)
         return
     chosen = named_or_read(policy)
     remark_on_preemption(system, [chosen])
     with ProgressLine() as line:
 
         def show(at: SimulationProgress) -> None:
-            line.update(at.time_s, progress_text(at))
+            line.update(at.time_s, progress_text(at), at.compiling)
 
         result = rota.simulate(
             system,
@@ -108,7 +111,15 @@ def simulate(
 
 
 def _replicate(
-    system: rota.System, policy: str, replications: int, jobs: int, seed: int, warmup: float | None, workers: int, json: bool
+    system: rota.System,
+    policy: str,
+    replications: int,
+    jobs: int | None,
+    seed: int,
+    workload: Workload | None,
+    warmup: float | None,
+    workers: int,
+    json: bool,
 ) -> None:
     """Independent runs."""
     began = time.perf_counter()
@@ -123,6 +134,7 @@ def _replicate(
             replications=replications,
             jobs=jobs,
             seed=seed,
+            workload=workload,
             warmup=warmup,
             workers=workers,
             progress=show,
@@ -130,19 +142,24 @@ def _replicate(
     if not found.stable:
         raise rota.Unstable(unstable_text(next(result for result in found.results if not result.stable)))
     if json:
-        fields = ("stable", "mean_response_time", "interval", "mean_queue_length", "mean_queue_length_interval")
+        fields = (
+            *("stable", "counted", "unknown", "mean_response_time", "interval"),
+            *("response_time", "response_time_interval", "mean_queue_length", "mean_queue_length_interval"),
+        )
         runs = [as_fields(result) for result in found.results]
         print_json(finite({name: getattr(found, name) for name in fields} | {"results": runs}))
         return
-    print(f"{found.results[0].name}: {replications} runs of {jobs:,} jobs, seed {seed}")
-    print(f"Mean response time {found.mean_response_time:.5g} ± {found.interval:.2g} (95 %)")
+    print(f"{found.results[0].name}: {replications} runs of {found.results[0].jobs:,} jobs, seed {seed}")
+    if not np.isnan(found.mean_response_time):
+        print(f"Mean response time {found.mean_response_time:.5g} ± {found.interval:.2g} (95 %)")
+    for name, count in zip(system.names, found.counted.tolist(), strict=True):
+        if name in found.unknown:
+            print(f"Only {count:,} jobs of '{name}' counted: too few for a mean.")
     rows = zip(system.names, found.mean_queue_length, found.mean_queue_length_interval, strict=True)
     print_table("Jobs in the system", ["", "E[Q]", "±"], [(name, f"{mean:.5g}", f"{width:.2g}") for name, mean, width in rows])
 
 
-def workload_of(
-    path: Path | None, loops: int | None, warmup_loops: int, warmup: float | None
-) -> tuple[rota.Trace | Looped | None, float | None]:
+def workload_of(path: str | None, loops: int | None, warmup_loops: int, warmup: float | None) -> tuple[Workload | None, float | None]:
     """The workload that the options ask for, and the part of it that is warm-up."""
     if path is None:
         if loops is not None or warmup_loops:
@@ -155,8 +172,14 @@ def workload_of(
         raise rota.BadSpec([rota.Problem("--warmup-loops", f"must be at least 0 and below --loops, {times}", warmup_loops)])
     if warmup_loops and warmup is not None:
         raise rota.BadSpec([rota.Problem("--warmup-loops", "does not go with --warmup")])
-    trace = rota.read_trace(path)
-    _remark_on_log(trace, path)
+    from rota.simulation.named import as_workload
+
+    trace = as_workload(path)
+    if not isinstance(trace, rota.Trace):
+        if loops is not None or warmup_loops:
+            raise rota.BadSpec([rota.Problem("--loops", "is for a trace; arrivals of your own go on by themselves")])
+        return trace, warmup
+    _remark_on_log(trace, Path(path))
     return (trace if times == 1 else trace.looped(times)), (warmup_loops / times if warmup_loops else warmup)
 
 
@@ -174,13 +197,14 @@ def _remark_on_log(trace: rota.Trace, path: Path) -> None:
 
 
 def named_or_read(policy: str) -> Policy:
-    """A policy by name, or read from its file."""
-    from rota.simulation import POLICY_NAMES
+    """A policy by name, your own too, or read from its file."""
+    from rota.imported import is_place
+    from rota.simulation import POLICY_NAMES, as_policy
 
-    if policy in POLICY_NAMES:
-        return POLICY_NAMES[policy]
+    if policy in POLICY_NAMES or (is_place(policy) and not Path(policy).exists()):
+        return as_policy(policy)
     if not Path(policy).exists() and not policy.endswith(".json"):
-        rule = f"must be one of {', '.join(POLICY_NAMES)}, or a policy file"
+        rule = f"must be one of {', '.join(POLICY_NAMES)}, a policy file, or your own as module:function"
         raise rota.BadSpec([rota.Problem("policy", rule, policy)])
     return rota.read_policy(policy)
 
@@ -196,6 +220,8 @@ def remark_on_preemption(system: rota.System, policies: Sequence[Policy]) -> Non
 
 def progress_text(at: SimulationProgress) -> str:
     """How far a simulation has come, in one line."""
+    if at.compiling:
+        return "compiling the simulator for this policy, once on this machine: up to a minute"
     text = f"{at.done:,} jobs, {at.events_per_s / 1e6:.1f} million events/s"
     if at.jobs is not None:
         left = at.time_s * (at.jobs / at.done - 1)
@@ -206,16 +232,18 @@ def progress_text(at: SimulationProgress) -> str:
 
 def unstable_text(result: rota.Result) -> str:
     """What to say of a queue that keeps growing."""
+    whole = len(result.growing) == len(result.system.names)
+    whose = "" if whole else f" of {', '.join(map(repr, result.growing))}"
     return (
-        f"under {result.name} the queue was still growing at the end, by {result.growth:.4g} jobs per unit of time: "
+        f"under {result.name} the queue{whose} was still growing at the end, by {result.growth:.4g} jobs per unit of time: "
         f"it is unstable, or {result.jobs:,} jobs are too few to tell"
     )
 
 
 def as_fields(result: rota.Result) -> dict[str, Any]:
     """The fields of a `Result` under their Python names; what is undefined becomes null."""
-    hidden = ("system", "policy", "batches", "log")
-    fields = {name: value for name, value in vars(result).items() if name not in hidden}
+    hidden = ("system", "policy", "totals", "batches", "fingerprint", "log")
+    fields = {name: value for name, value in vars(result).items() if name not in hidden} | {"remarks": result.remarks}
     return finite({"policy": result.name, "names": result.system.names, "resources": result.system.resources, **fields})
 
 
@@ -225,13 +253,18 @@ def print_result(result: rota.Result) -> None:
     print(f"{result.name}: {result.jobs:,} jobs, {result.simulated_time:.6g} units of time, seed {result.seed}")
     if not result.stable:
         return
-    print(f"Mean response time {result.mean_response_time:.5g} ± {result.interval:.2g} (95 %), warm-up {result.warmup:.0%} left out")
+    left_out = f", warm-up {result.warmup:.0%} left out" if result.warmup else ", all jobs"
+    if not np.isnan(result.mean_response_time):
+        print(f"Mean response time {result.mean_response_time:.5g} ± {result.interval:.2g} (95 %){left_out}")
+    for sentence in result.remarks:
+        print(sentence)
     print_table(
         "Job types",
-        ["", "E[Q]", "±", "E[T]", "±", "waiting", "slowdown", "T 50%", "T 95%", "T 99%"],
+        ["", "jobs", "E[Q]", "±", "E[T]", "±", "waiting", "slowdown", "T 50%", "T 95%", "T 99%"],
         [
             (
                 name,
+                f"{result.counted[i]:,}",
                 f"{result.mean_queue_length[i]:.5g}",
                 f"{result.mean_queue_length_interval[i]:.2g}",
                 f"{result.response_time[i]:.5g}",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 import rota
-from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
+from rota.cli.output import ProgressLine, check_place, finite, print_json, print_table, remark
 
 if TYPE_CHECKING:
     from rota.study import SweepProgress
@@ -23,8 +23,9 @@ def sweep(
     loads: str | None = None,
     switching_rates: str | None = None,
     setup_rates: str | None = None,
-    jobs: str = "1e6",
+    jobs: str | None = None,
     seeds: int = 3,
+    workload: str | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
@@ -40,7 +41,8 @@ def sweep(
         The system, a TOML file (see: rota schema).
     policies
         With commas between them: names (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers, server-filling), policy files
-        (from: rota design -o), or pMSR, nMSR, sMSR, each with +backfill if wanted, which are designed for each point of the grid.
+        (from: rota design -o), your own as module:function, or pMSR, nMSR, sMSR, each with +backfill if wanted, which are designed for
+        each point of the grid.
     output
         The results, a parquet file. Runs that it holds are not repeated; rows of other grids stay in it.
     loads
@@ -50,9 +52,12 @@ def sweep(
     setup_rates
         For sMSR; 1 / setup_time of the file if not given.
     jobs
-        How many jobs arrive in a run.
+        How many jobs arrive in a run: a million, or all of --workload, if not given.
     seeds
         How many seeds: 0, 1, 2, … The same seed gives the same jobs to every policy.
+    workload
+        The jobs: a trace (from: rota trace import) whose types are the file's, faster or slower at other loads; or your own arrivals as
+        module:name. Poisson arrivals and the file's sizes if not given.
     workers
         Processes on this machine, one per core if not given; 0 runs all in this one. The results do not depend on it.
     scheduler
@@ -61,6 +66,7 @@ def sweep(
         Print one JSON object instead of a table.
     """
     system = rota.read_system(file)
+    check_place(output)
     from rota.study import numbers, over_seeds
     from rota.study import sweep as run_sweep
 
@@ -79,7 +85,8 @@ def sweep(
                 loads=None if loads is None else numbers(loads, "--loads"),
                 switching_rates=None if switching_rates is None else numbers(switching_rates, "--switching-rates"),
                 setup_rates=None if setup_rates is None else numbers(setup_rates, "--setup-rates"),
-                jobs=numbers(jobs, "--jobs"),
+                jobs=None if jobs is None else numbers(jobs, "--jobs"),
+                workload=workload,
                 seeds=seeds,
                 output=output,
                 workers=workers,

@@ -139,12 +139,16 @@ def _head(status: Status) -> list[Text]:
     pinned = ", pinned" if status.pinned else ""
     first = f"rota {status.version}  {printable(status.policy)}  plan {status.plan}{pinned}  preemption {status.preemption}"
     estimate = "not known yet" if status.load is None else f"{status.load:.3f}"
-    high = status.load is not None and status.load >= 1
-    load = Text("load ").append(estimate, style="bold red" if high else "bold").append(f", planned {status.planned_load:.3f}")
+    error = 0.0 if status.load_error is None else status.load_error
+    high = status.load is not None and status.load - 1.645 * error >= 1  # surely, nineteen times in twenty
+    load = Text("load ").append(estimate, style="bold red" if high else "bold").append(f" ± {1.96 * error:.2g}" * (error > 0))
+    load.append(f", planned {status.planned_load:.3f}")
     if status.redesigning:
         load.append("  a new plan is being made", style="cyan")
     counts = [f"{count:,} {state}" for state, count in status.counts.items() if count]
     lines = [Text(f"{first}  up {duration(status.uptime_s)}", style="bold"), load.append(f"  jobs: {', '.join(counts) or 'none'}")]
+    if status.load is not None and status.load_basis:
+        lines.append(Text(f"  (load: {printable(status.load_basis)})", style="dim"))
     if status.phase:
         then = "" if status.next_switch_s is None else f"  next switch in {duration(status.next_switch_s)}"
         lines.append(Text("now ").append(printable(status.phase), style="bold").append(then))

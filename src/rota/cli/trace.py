@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 
 import rota
 from rota.cli import trace_drift, trace_group, trace_info, trace_make, trace_parts
-from rota.cli.output import finite, print_json, print_table, remark
+from rota.cli.output import check_output, finite, print_json, print_table, remark
 
 if TYPE_CHECKING:
     from rota.traces import ImportReport, Trace
@@ -72,7 +72,7 @@ def import_(
     json
         Print one JSON object instead of tables.
     """
-    trace_parts.check_output(output, force)
+    check_output(output, force)
     from rota.traces import import_trace
 
     with _progress_bar() as show:

@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from rota.cli.output import finite, print_json, remark
-from rota.cli.trace_parts import check_output
+from rota.cli.output import check_output, finite, print_json, remark
 
 
 def group(

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from rota.cli.output import ProgressLine, remark
-from rota.cli.trace_parts import check_output
+from rota.cli.output import ProgressLine, check_output, remark
 
 if TYPE_CHECKING:
     from rota.traces.borg import BorgProgress

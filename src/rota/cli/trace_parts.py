@@ -8,23 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 import rota
-from rota.cli.output import print_json, remark
+from rota.cli.output import check_output, print_json, remark
 
 if TYPE_CHECKING:
     from rota.traces import Trace
 
 Capacity = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
-
-
-def check_output(output: Path | None, force: bool, option: str = "--output") -> None:
-    """Said before the work begins: nothing is written over unless asked, and there is a place to write to."""
-    if output is None:
-        return
-    if output.is_dir() or not output.absolute().parent.is_dir():
-        what = "is a directory: name a file in it" if output.is_dir() else "is in a directory that does not exist"
-        raise rota.BadSpec([rota.Problem(option, what, str(output))])
-    if output.exists() and not force:
-        raise rota.BadSpec([rota.Problem(option, "exists already: choose another name, or write over it with --force", str(output))])
 
 
 def cut(

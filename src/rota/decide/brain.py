@@ -12,17 +12,19 @@ from numpy.typing import NDArray
 from rota.arrays import Array, Int
 from rota.capacity import Units, integer_units, list_schedules
 from rota.capacity.packing import workspace
-from rota.decide.msr import MSRData, msr, msr_backfill
+from rota.decide.backfill import backfill_full, backfill_none, backfill_setup
+from rota.decide.msr import MSRData, msr
 from rota.decide.queue_order import easy, fcfs, first_fit_policy, server_filling
 from rota.decide.state import State
 from rota.decide.weights import MaxWeightData, TimersData, max_weight, randomized_timers, tie_breaker
-from rota.errors import Infeasible, TooManySchedules
+from rota.errors import BadSpec, Infeasible, Problem, TooManySchedules
 from rota.model import System
 from rota.policy import EASY, FCFS, MSR, Custom, FirstFit, MaxWeight, Policy, RandomizedTimers, ServerFilling
 from rota.process import ModulatingProcess, build_process
 
 __all__ = ["Brain", "brain_of", "new_state", "policy_name", "preempts"]
 
+_BACKFILL = {"full": backfill_full, "none": backfill_none, "setup": backfill_setup}
 _SHORT_LIST = 300  # maximal schedules up to which MaxWeight goes through the list
 
 
@@ -54,8 +56,8 @@ def brain_of(system: System, policy: Policy) -> Brain:
         case RandomizedTimers():
             return Brain(name, randomized_timers, TimersData(policy.rate, policy.power, policy.floor), K + 2, K)
         case MSR():
-            data = _msr_data(build_process(system, policy), policy)
-            return Brain(name, msr_backfill if policy.backfill else msr, data, 2, 1)
+            decide = _BACKFILL[policy.preemption] if policy.backfill else msr
+            return Brain(name, decide, _msr_data(build_process(system, policy), policy), 2, 1 + K)
         case Custom():
             return Brain(name, policy.decide, policy.data, policy.memory, policy.counters)
 
@@ -107,7 +109,8 @@ def policy_name(policy: Policy) -> str:
         return "max-weight" if policy.preemption == "full" else "max-weight-np"
     names = {FCFS: "fcfs", FirstFit: "first-fit", EASY: "easy", ServerFilling: "server-filling", RandomizedTimers: "randomized-timers"}
     if type(policy) not in names:
-        raise Infeasible(f"{policy!r} is not a policy")
+        rule = f"must be a policy: rota.MSR, rota.Custom, rota.MaxWeight, {', '.join(f'rota.{kind.__name__}' for kind in names)}"
+        raise BadSpec([Problem("policy", rule, policy)])
     return names[type(policy)]
 
 
@@ -145,7 +148,6 @@ def _msr_data(process: ModulatingProcess, policy: MSR) -> MSRData:
     np.add.at(start, process.source + 1, 1)
     return MSRData(
         schedules=np.ascontiguousarray(process.schedules),
-        in_setup=np.ascontiguousarray(process.held - process.schedules),
         working=np.ascontiguousarray(process.working),
         goal=_goals(process),
         start=np.cumsum(start),
@@ -153,7 +155,7 @@ def _msr_data(process: ModulatingProcess, policy: MSR) -> MSRData:
         rate=np.ascontiguousarray(process.rate[order]),
         trigger=np.ascontiguousarray(process.trigger[order]),
         skip=policy.empty_slots == "skip",
-        preemptive=policy.preemption != "none",
+        setup_rate=policy.setup_rate or 0.0,
     )
 
 

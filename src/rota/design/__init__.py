@@ -1,11 +1,14 @@
 """Chooses an `MSR`: candidates from `capacity`, weights, switching routes and switching rate tuned by `analysis`."""
 
 from rota.design.design import Objective, balanced_policy, break_even_setup_rate, design_policy
+from rota.design.fairness import ResponseLimits
+from rota.design.stable_rates import largest_stable_switching_rate
 from rota.design.switching import SwitchingRate, Yardstick, choose_switching_rate, fast_switching_limit
 from rota.design.tune import TuneProgress, tune_response_time
 
 __all__ = [
     "Objective",
+    "ResponseLimits",
     "SwitchingRate",
     "TuneProgress",
     "Yardstick",
@@ -14,5 +17,6 @@ __all__ = [
     "choose_switching_rate",
     "design_policy",
     "fast_switching_limit",
+    "largest_stable_switching_rate",
     "tune_response_time",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import permutations
 from typing import Literal
 
@@ -10,7 +10,9 @@ import numpy as np
 from scipy.optimize import brentq
 
 from rota.analysis import analyze
+from rota.arguments import whole
 from rota.capacity import Load, system_load
+from rota.design.fairness import ResponseLimits
 from rota.design.switching import Yardstick, choose_switching_rate, measure
 from rota.design.tune import TuneProgress, tune_response_time
 from rota.errors import BadSpec, Infeasible, Problem, Unstable
@@ -36,6 +38,7 @@ def design_policy(
     route: RouteChoice = "type-order",
     opening: Opening = "late",
     seed: int = 0,
+    max_response_time: Mapping[str, float] | None = None,
     time_limit_s: float = 30.0,
     progress: Callable[[TuneProgress], None] | None = None,
 ) -> MSR:
@@ -43,7 +46,8 @@ def design_policy(
 
     `preemption` and `setup_rate` are the system's unless given. `objective="load"`: the paper's design, candidates and weights that
     balance the loads of the types (Eq. optimization, solved to optimality), in a loop in lexicographic order, with the best switching rate.
-    `objective="response-time"`: from there on everything is tuned on E[T] for at most `time_limit_s`, and never ends worse.
+    `objective="response-time"`: from there on everything is tuned on E[T] for at most `time_limit_s`, and never ends worse. With it,
+    `max_response_time`, as `{"train": 5.0}`, limits E[T_i] of some types; `Infeasible` if no policy that keeps the limits was found.
 
     `switching_rate` is kept if given; None means: choose it, `by` the exact E[T] (default where the process is small), the prediction
     or a bound. `route`, `opening`: how an nMSR moves between schedules, see `rota.MSR`; "random" orders by `seed`, "search" the best by
@@ -51,6 +55,12 @@ def design_policy(
     """
     if objective not in ("load", "response-time"):
         raise BadSpec([Problem("objective", 'must be "load" or "response-time"', objective)])
+    seed = whole("seed", seed, 0)
+    if max_response_time and objective == "load":
+        raise BadSpec(
+            [Problem("max_response_time", 'goes with objective="response-time": balanced loads are not tuned', max_response_time)]
+        )
+    limits = ResponseLimits.of(system, max_response_time)
     best = system_load(system)
     policy = balanced_policy(system, best, preemption, setup_rate=setup_rate, opening=opening)
     policy = _routed(system, policy, route, seed)
@@ -62,13 +72,15 @@ def design_policy(
     if objective == "load":
         return policy
     keep = switching_rate is not None
-    tuned = tune_response_time(system, policy, best, by=by, keep_rate=keep, time_limit_s=time_limit_s, progress=progress)
+    tuned = tune_response_time(
+        system, policy, best, by=by, keep_rate=keep, max_response_time=max_response_time, time_limit_s=time_limit_s, progress=progress
+    )
     if tuned.preemption != "full":
         return tuned
     if switching_rate is None and len(tuned.weights) > 1:  # it was tuned in the limit of fast switching
-        tuned = choose_switching_rate(system, tuned).policy
+        tuned = limits.fast_enough(choose_switching_rate(system, tuned).policy)
     before, after = (measure(analyze(system, p, sizes="exponential"), by or "exact") for p in (policy, tuned))
-    return tuned if after <= before else policy
+    return tuned if after <= before or limits.any else policy
 
 
 def balanced_policy(

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
+import numba as nb
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from rota.analysis import Analysis, analyze_process
-from rota.arrays import Array
-from rota.errors import Infeasible, Unstable
+from rota.analysis import Analysis
+from rota.arrays import Array, Int
+from rota.errors import BadSpec, Infeasible, Problem, Unstable
 from rota.model import System
 from rota.policy import MSR
 from rota.process import TIMER, ModulatingProcess, build_process
+from rota.process.build import check_policy
 
 __all__ = ["SwitchingRate", "Yardstick", "choose_switching_rate", "fast_switching_limit", "measure"]
 
@@ -29,6 +31,7 @@ Yardstick = Literal["exact", "prediction", "upper", "lower"]
 
 _GRID = 33
 _FASTEST = 10.0  # times the fastest completion or setup of the process
+_USEFUL = 1.0  # a rate that is only known to be within a factor of two of the best is not known to be good
 _EXACT_STATES = 400  # up to so many states the exact value is the default yardstick
 
 
@@ -36,8 +39,9 @@ _EXACT_STATES = 400  # up to so many states the exact value is the default yards
 class SwitchingRate:
     """A choice of α: the policy with it, the E[T] it was chosen by, and how far it can be from the best α at most (relative).
 
-    `guarantee` is over all α for preemption "full"; else over those up to ten times the fastest completion or setup of the process, beyond
-    which working states are hardly ever seen. `limit`: for preemption "full", E[T] as α → ∞.
+    `guarantee` 0.1 means: within 10 % of the best; above 1 it is not `useful`, and `explain` says so. It is over all α for preemption
+    "full"; else over those up to ten times the fastest completion or setup of the process, beyond which working states are hardly ever
+    seen. `limit`: for preemption "full", E[T] as α → ∞.
     """
 
     policy: MSR
@@ -46,6 +50,25 @@ class SwitchingRate:
     by: Yardstick
     guarantee: float
     limit: float | None = None
+
+    @property
+    def useful(self) -> bool:
+        """Whether the guarantee says anything: within a factor of two of the best."""
+        return self.guarantee <= _USEFUL
+
+    def explain(self) -> str:
+        """How good the choice is, in words."""
+        if self.limit is not None:
+            return f"The mean response time is within {self.guarantee:.1%} of that of ever faster switching."
+        if self.by == "exact":
+            return "The switching rate is the best one."
+        yardstick = self.by if self.by == "prediction" else f"{self.by} bound"
+        if self.useful:
+            return f"The switching rate, chosen by the {yardstick}, is within {self.guarantee:.1%} of the best one: the bounds prove it."
+        return (
+            f"The switching rate was chosen by the {yardstick}. The bounds prove nothing useful about it: they leave room for one that is "
+            f"better by a factor of {1 + self.guarantee:.3g}. Simulate it beside others."
+        )
 
 
 def measure(analysis: Analysis, by: Yardstick) -> float:
@@ -62,6 +85,9 @@ def _least(analysis: Analysis) -> float:
 
 def choose_switching_rate(system: System, policy: MSR, *, by: Yardstick | None = None, loss: float = 0.01) -> SwitchingRate:
     """The policy with the best switching rate; sizes are taken as exponential. `policy.switching_rate` is ignored."""
+    check_policy(system, policy)
+    if by is not None and by not in get_args(Yardstick):
+        raise BadSpec([Problem("by", f"must be one of {', '.join(get_args(Yardstick))}", by)])
     at = _Rates(system, policy)
     if by is None:
         by = "exact" if len(at.process) <= _EXACT_STATES else "prediction"
@@ -79,7 +105,7 @@ class _Rates:
         self.process: ModulatingProcess = build_process(system, policy.replace(switching_rate=1.0))
 
     def __call__(self, rate: float) -> Analysis:
-        return analyze_process(self.system, self.process.with_timers(rate), sizes="exponential")
+        return Analysis(self.system, None, self.process.with_timers(rate), sizes="exponential")
 
     def chosen(self, rate: float) -> MSR:
         return self.policy.replace(switching_rate=rate)
@@ -151,18 +177,32 @@ def fast_switching_limit(system: System, policy: MSR) -> Array:
     """E[Q_i] of a pMSR as α → ∞ (K,): a birth–death queue with death rate μ_i Σ_s π_s min(q, W_si) at q jobs."""
     queues = np.zeros(len(system.names))
     for i, (lam, mu) in enumerate(zip(system.arrival_rate, system.service_rate, strict=True)):
-        slots = policy.candidates[:, i]
-        beta = int(slots.max())
-        death = mu * np.minimum.outer(np.arange(1, beta + 1), slots) @ policy.weights
-        if lam == 0:
-            continue
-        if beta == 0 or lam >= death[-1]:
-            queues[i] = np.inf
-            continue
-        law = np.concatenate([[1.0], np.cumprod(lam / death)])  # levels 0…β, then geometric with ratio r
-        r = lam / death[-1]
-        numbers = np.arange(beta + 1)
-        total = law.sum() + law[-1] * r / (1 - r)
-        first = law @ numbers + law[-1] * (beta * r / (1 - r) + r / (1 - r) ** 2)
-        queues[i] = first / total
+        if lam > 0:
+            queues[i] = _birth_and_death(lam, mu, policy.weights, policy.candidates[:, i])
     return queues
+
+
+@nb.njit(cache=True)
+def _birth_and_death(lam: float, mu: float, weights: Array, slots: Int) -> float:
+    """E[Q] of a queue with death rate d_q = μ Σ_s π_s min(q, u_s) at q jobs, d_q = d_β from β = max u_s on.
+
+    With room for q jobs only, let B_q be the probability of q jobs and L_q their mean number (Erlang's recursion, in which every term is
+    positive and at most q, however many jobs there are):
+
+        B_q = λ B_{q−1} / (d_q + λ B_{q−1}),   L_q = (1 − B_q) L_{q−1} + q B_q,   B_0 = 1, L_0 = 0
+
+    From level β on the law is geometric with ratio r = λ/d_β.
+    """
+    beta = slots.max()
+    blocked, mean, death = 1.0, 0.0, 0.0
+    for q in range(1, beta + 1):
+        death = 0.0
+        for s in range(len(slots)):
+            death += mu * weights[s] * min(q, slots[s])
+        blocked = lam * blocked / (death + lam * blocked)
+        mean += blocked * (q - mean)
+    if lam >= death:
+        return np.inf
+    r = lam / death
+    more = r / (1.0 - r)
+    return float((mean + blocked * more * (beta + 1.0 / (1.0 - r))) / (1.0 + blocked * more))

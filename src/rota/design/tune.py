@@ -15,7 +15,7 @@ For preemption "full" the weights are tuned in the limit of fast switching, whic
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -25,10 +25,11 @@ from scipy.optimize import minimize
 from rota.analysis import analyze
 from rota.arrays import Array, Int
 from rota.capacity import Load, list_schedules
-from rota.design.switching import Yardstick, fast_switching_limit, measure
+from rota.design.fairness import ResponseLimits
+from rota.design.switching import Yardstick, fast_switching_limit
 from rota.errors import Infeasible, TooManySchedules
 from rota.model import System
-from rota.policy import MSR
+from rota.policy import MSR, repeats_itself
 from rota.process import build_process
 
 __all__ = ["TuneProgress", "tune_response_time"]
@@ -59,21 +60,28 @@ def tune_response_time(
     *,
     by: Yardstick | None = None,
     keep_rate: bool = False,
+    max_response_time: Mapping[str, float] | None = None,
     time_limit_s: float = 60.0,
     progress: Callable[[TuneProgress], None] | None = None,
 ) -> MSR:
     """A policy of lower E[T] than `start`, or `start` itself. Stops at the time limit or on Ctrl-C with the best so far.
 
-    `keep_rate`: the switching rate of `start` stays as it is.
+    `keep_rate`: the switching rate of `start` stays as it is. `max_response_time`: limits on E[T_i] by name of the type; a policy that
+    keeps them comes before one that does not, and raises `Infeasible` if none was found.
     """
     if start.generator is not None:
         raise Infeasible("only loops are tuned: this policy has a generator of its own between its candidates")
-    search = _Search(system, start, best_load, by, keep_rate, time.perf_counter() + time_limit_s)
+    limits = ResponseLimits.of(system, max_response_time)
+    if limits.any:  # the best rota that keeps the limits is mostly near the best without them, so that one is looked for first
+        time_limit_s /= 2
+        start = tune_response_time(system, start, best_load, by=by, keep_rate=keep_rate, time_limit_s=time_limit_s, progress=progress)
+    search = _Search(system, start, best_load, by, keep_rate, limits, time.perf_counter() + time_limit_s)
     began = time.perf_counter()
 
     def tell(step: str) -> None:
         if progress is not None:
-            progress(TuneProgress(search.value, search.first, step, time.perf_counter() - began))
+            now, first = (search.little(search.queues(policy)) for policy in (search.policy, start))
+            progress(TuneProgress(now, first, step, time.perf_counter() - began))
 
     try:
         search.try_and_polish(start, "weights")
@@ -91,14 +99,24 @@ def tune_response_time(
                     break
     except KeyboardInterrupt:
         pass
+    limits.require(search.queues(search.policy))
     return search.policy
 
 
 class _Search:
     """The best policy so far, and what could be changed about it."""
 
-    def __init__(self, system: System, start: MSR, best_load: Load, by: Yardstick | None, keep_rate: bool, deadline: float) -> None:
-        self.system, self.keep_rate, self.deadline = system, keep_rate, deadline
+    def __init__(
+        self,
+        system: System,
+        start: MSR,
+        best_load: Load,
+        by: Yardstick | None,
+        keep_rate: bool,
+        limits: ResponseLimits,
+        deadline: float,
+    ) -> None:
+        self.system, self.keep_rate, self.limits, self.deadline = system, keep_rate, limits, deadline
         states = len(build_process(system, start))
         # One yardstick for all, or a prediction would be held against an exact value.
         self.by: Yardstick = by or ("exact" if states <= _EXACT_STATES else "prediction")
@@ -111,11 +129,22 @@ class _Search:
         return time.perf_counter() > self.deadline
 
     def score(self, policy: MSR) -> float:
-        """E[T] by the yardstick, infinite if unstable or if its exact value would take the time of many others."""
+        """E[T] by the yardstick, and more if a limit is broken; infinite if unstable or if its exact value would take too long."""
+        queues = self.queues(policy)
+        return self.limits.charged(self.little(queues), queues)
+
+    def little(self, queues: Array) -> float:
+        return float(queues.sum() / self.system.arrival_rate.sum())
+
+    def queues(self, policy: MSR) -> Array:
+        """The E[Q_i] by the yardstick; infinite if unstable or if exact values would take the time of many others."""
         if policy.preemption == "full" and not self.keep_rate:
-            return float(fast_switching_limit(self.system, policy).sum() / self.system.arrival_rate.sum())
+            return fast_switching_limit(self.system, policy)
         answer = analyze(self.system, policy, sizes="exponential")
-        return measure(answer, self.by) if len(answer.process) <= self.most_states else np.inf
+        if len(answer.process) > self.most_states or not answer.stable:
+            return np.full(len(self.system.names), np.inf)
+        queues: Array = getattr(answer, self.by)
+        return queues
 
     def try_alone(self, start: MSR) -> None:
         """One schedule that serves every type, and no switching at all: often the best at low load."""
@@ -190,6 +219,8 @@ class _Search:
             for a, b in combinations(range(n), 2):
                 order = np.arange(n)
                 order[[a, b]] = order[[b, a]]
+                if repeats_itself(policy.candidates[order]):
+                    continue
                 yield (
                     "order of the loop",
                     policy.replace(
@@ -199,6 +230,8 @@ class _Search:
         if n > 1:
             for s in np.argsort(policy.weights):
                 keep = np.arange(n) != s
+                if repeats_itself(policy.candidates[keep]):
+                    continue
                 weights = policy.weights[keep] / policy.weights[keep].sum()
                 yield (
                     "a candidate less",

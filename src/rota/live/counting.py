@@ -39,16 +39,20 @@ class Count:
         return self.count * worth, self.exposure * worth
 
 
+_MOST_BURSTS = 1000  # remembered of each type: enough for what may still be withdrawn
+
+
 class Arrivals(Count):
-    """Arrivals of a type, with what came in bursts."""
+    """Arrivals of a type, with what came in bursts. `recent` has the last bursts of several jobs: [first time, last time, jobs]."""
 
     FIELDS = (*Count.FIELDS, "squares", "bursts", "burst", "until")
-    __slots__ = ("burst", "bursts", "squares", "until")
+    __slots__ = ("began", "burst", "bursts", "recent", "squares", "until")
 
     def __init__(self, t: float) -> None:
         super().__init__(t, 1.0)
         self.squares = self.bursts = 0.0  # Σ e^(−2s/w) over jobs, and Σ n² e^(−2s/w) over bursts of n
-        self.burst, self.until = 0.0, -math.inf  # jobs of the last burst, and until when it goes on
+        self.burst, self.began, self.until = 0.0, t, -math.inf  # jobs of the last burst, since and until when it goes on
+        self.recent: list[list[float]] = []
 
     def advance(self, t: float, window: float) -> float:
         """Lets time pass, and forgets."""
@@ -61,11 +65,33 @@ class Arrivals(Count):
         """So many arrive; with those that came less than `burst_s` ago they are one burst."""
         self.advance(t, window)
         if self.at > self.until:
-            self.burst, self.until = 0.0, self.at + burst_s
+            self.burst, self.began, self.until = 0.0, self.at, self.at + burst_s
         self.bursts += jobs * (2 * self.burst + jobs)  # (b + n)² − b²
         self.burst += jobs
         self.count += jobs
         self.squares += jobs
+        if self.burst > 1:
+            if not self.recent or self.recent[-1][1] != self.until:
+                self.recent.append([self.began, self.until, 0.0])
+                del self.recent[:-_MOST_BURSTS]
+            self.recent[-1][2] = self.burst
+
+    def withdraw(self, t: float, arrived: float, window: float) -> None:
+        """One that came at `arrived` is taken back, out of its burst as well: as if it had never come."""
+        self.advance(t, window)
+        weight = math.exp(-max(self.at - arrived, 0.0) / window)
+        mates = 0.0  # the others of its burst
+        for burst in reversed(self.recent):
+            if burst[1] < arrived:
+                break
+            if burst[0] <= arrived and burst[2] > 0:
+                mates = burst[2] = burst[2] - 1
+                if burst[1] == self.until:
+                    self.burst = mates
+                break
+        self.count = max(self.count - weight, 0.0)
+        self.squares = max(self.squares - weight**2, 0.0)
+        self.bursts = max(self.bursts - (2 * mates + 1) * weight**2, 0.0)  # (b + 1)² − b²
 
     def dispersion(self) -> float:
         """Jobs per burst, as a typical job sees it: what arrives together is worth one."""

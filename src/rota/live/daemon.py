@@ -7,13 +7,15 @@ import fcntl
 import os
 import signal
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 from rota.decide import policy_name
+from rota.errors import RotaError
 from rota.live.api import make_app
 from rota.live.descriptors import raise_limit
 from rota.live.errors import Refused
+from rota.live.faults import Faults
 from rota.live.listen import check_address, serve_http
 from rota.live.paths import socket_path
 from rota.live.service import Service
@@ -45,16 +47,18 @@ async def run_daemon(
         raise Refused(f"another scheduler serves {directory}: end it first, or give another directory (--directory)") from None
     raise_limit()
     os.umask(0o077)  # what it writes is for its own user; jobs have the usual one
-    tokens = Tokens(directory / "tokens.json")
+    tokens, faults = Tokens(directory / "tokens.json"), Faults(directory, tell)
+    ending, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ending.set)
+    loop.set_exception_handler(faults.handle)
     try:
         if tcp is not None:
             check_address(tcp[0], tokens.required)  # before anything is changed
+        if await _told_to_end_while_waiting(faults, ending, tell):
+            return
         service = Service(directory, plan, seed=seed, tell=tell)
         service.queue.turns.verbose = verbose
-        ending = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, ending.set)
         for line in introduction(service):
             tell(line)
         await service.open()
@@ -74,10 +78,26 @@ async def run_daemon(
                 tell("ending; the jobs go on")
         finally:
             await service.close()
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.remove_signal_handler(number)
+        faults.clear()
+    except RotaError:  # wrong use, a full disk: told by whoever called
+        raise
+    except Exception as error:
+        faults.happened(error)
+        raise
     finally:
+        loop.set_exception_handler(None)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
         os.close(lock)
+
+
+async def _told_to_end_while_waiting(faults: Faults, ending: asyncio.Event, tell: Callable[[str], None]) -> bool:
+    """Waits if the daemons before this one ended by internal errors; whether it was told to end meanwhile."""
+    if delay_s := faults.delay_s():
+        tell(f"{faults.count()} times in a row the scheduler ended by an internal error (see faults.json): waiting {delay_s:g} s")
+        with suppress(TimeoutError):
+            await asyncio.wait_for(ending.wait(), delay_s)
+    return ending.is_set()
 
 
 def introduction(service: Service) -> list[str]:

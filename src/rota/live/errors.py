@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rota.errors import RotaError
 
-__all__ = ["LiveError", "NoRoom", "NoSuchJob", "NoSuchPlan", "NotAllowed", "NotReachable", "Refused"]
+__all__ = ["LiveError", "NoRoom", "NoSuchJob", "NoSuchPlan", "NotAllowed", "NotReachable", "OtherVersion", "Refused"]
 
 
 class LiveError(RotaError):
@@ -35,6 +35,12 @@ class NoRoom(LiveError):
     """The disk is full: nothing new is accepted until it is not."""
 
     status = 507
+
+
+class OtherVersion(LiveError):
+    """The state directory was written by a version of Rota that this one does not understand."""
+
+    status = 409
 
 
 class NotAllowed(LiveError):

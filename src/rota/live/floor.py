@@ -155,9 +155,21 @@ class Floor:
         self._undone = True
         return self._decide(CHANGE, 0, now)
 
-    def swap(self, system: System, policy: Policy, random: NDArray[np.uint64], now: float) -> Orders:
-        """Another plan for the same resources and types. No running job is touched."""
+    def swap(
+        self,
+        system: System,
+        policy: Policy,
+        random: NDArray[np.uint64],
+        now: float,
+        *,
+        stop: Stop | None = None,
+        releasable: Sequence[bool] | None = None,
+    ) -> Orders:
+        """Another plan for the same resources and types, with other rules of stopping if they are given. No running job is touched."""
         here, finish = sorted(self.jobs.values(), key=lambda job: job.sequence), self.state.finish
+        self.stop = self.stop if stop is None else stop
+        if releasable is not None:
+            self.kept_when_suspended = np.array([not x for x in releasable], dtype=np.int64)
         self._install(system, policy, random)
         self._own, self._by_place, self._unused, self.jobs = {}, {}, [], {}
         for old in here:
@@ -320,7 +332,7 @@ class Floor:
                 if not self._start(self._by_place[int(s.first_waiting[i])], orders):
                     break
         for job in self._own.values():
-            if job.state == "waiting":
+            if job.state in ("waiting", "suspended"):  # suspended under another plan, when it was of a type
                 self._start(job, orders)
         if self._may_stop and not orders.stop and (s.running < want).any():
             self._resume(orders)
@@ -380,6 +392,22 @@ class Floor:
         while place >= 0:
             yield self._by_place[place].id
             place = int(self.state.newer[place])
+
+    def own(self) -> Sequence[_Job]:
+        """Jobs that no type encloses, in order of arrival."""
+        return list(self._own.values())
+
+    def typed(self) -> Iterable[_Job]:
+        """Jobs of types."""
+        return self._by_place.values()
+
+    def started(self) -> Iterable[_Job]:
+        """Jobs that hold something, or may: all that do not simply wait."""
+        return (job for job in self.jobs.values() if job.state != "waiting")
+
+    def is_behind(self) -> bool:
+        """Whether the last decision could not be carried out whole."""
+        return self._undone
 
     def copy(self) -> Floor:
         """An independent floor in the same state; what never changes is shared."""

@@ -1,102 +1,205 @@
 """When will this job start? The present state is played forward, many times, with the policy's own decisions.
 
 What is not known is drawn: how long the running jobs still take (their law, given how long they have run), how long the waiting ones will
-take, who else arrives. The policy's own randomness is drawn anew as well. The median and the 90 % point of the start over the futures are
-the answer.
+take, who else arrives, at the rates and sizes that were learnt. The policy's own randomness is drawn anew as well. The median and the 90 %
+point of the start over the futures are the answer.
+
+The compiled simulator plays it (`rota.simulation.ahead`), which knows jobs of types. Own jobs hold their room beside it: one that runs
+gives it back at its end, one that waits starts when what the others leave has been enough for it. What suspended jobs keep is left out, and
+a rota is not held up by own jobs; where there are few jobs, the floor itself is played instead (`rehearsal`), which leaves out nothing.
 """
 
 from __future__ import annotations
 
-import heapq
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rota.decide import seeded
-from rota.live.floor import OWN, Floor, Orders
+from rota.arrays import Array, Int
+from rota.live.floor import OWN, Floor
+from rota.live.rehearsal import rehearse, still_needed
 from rota.model import System
+from rota.model.workload import Chunk
+from rota.simulation.ahead import Ahead, Present
+from rota.simulation.engine import FINISH, PREEMPT, STARTED
+from rota.simulation.workload import PoissonArrivals
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+__all__ = ["Outlook", "forecast"]
 
-__all__ = ["forecast"]
-
-_LONGER = 64  # draws for a size longer than what was served already; then the mean is added
+_FEW = 200  # jobs of which the floor plays half a minute's future in milliseconds
+_CALL_S = 0.01  # of computing at a time: other threads wait meanwhile
 
 
 def forecast(
-    floor: Floor, served: Mapping[int, float], job: int, now: float, *, runs: int = 50, budget_s: float = 0.5, seed: int = 0
+    floor: Floor,
+    served: Mapping[int, float],
+    job: int,
+    now: float,
+    *,
+    system: System | None = None,
+    runs: int = 50,
+    budget_s: float = 2.0,
+    seed: int = 0,
 ) -> list[float]:
-    """Times from `now` until the job starts, in order, in as many futures as the budget allows. `served`: time in service, by job."""
-    until, starts = time.monotonic() + budget_s, []
-    for number in range(runs):
-        start = _one(floor.copy(), served, job, now, np.random.SeedSequence([seed, number]), until)
-        if start is None:
-            break
-        starts.append(start)
-    return sorted(starts)
+    """Times from `now` until the job starts, in order, in as many futures as the budget allows. `served`: time in service, by job.
+
+    Arrivals and sizes are those of `system`, which may have learnt other ones than the plan's.
+    """
+    return Outlook(floor, served, job, now, system).starts(runs, budget_s, seed)
 
 
-def _one(floor: Floor, served: Mapping[int, float], job: int, begin: float, seed: np.random.SeedSequence, until: float) -> float | None:
-    """One future: when the job starts in it; None if the time for computing is over."""
-    draw, system, now = np.random.default_rng(seed), floor.system, begin
-    floor.state.random[:] = seeded(seed)
-    kinds = {id: here.kind for id, here in floor.jobs.items()}
-    left: dict[int, float] = {}  # what a job that was served before still needs
-    running = {id: now + _left(system, here.kind, served.get(id, 0.0), draw) for id, here in floor.jobs.items() if here.state == "running"}
-    ends = [(end, id) for id, end in running.items()]
-    heapq.heapify(ends)
-    stopping = [id for id, here in floor.jobs.items() if here.state == "stopping"]
-    rate, newest = float(system.arrival_rate.sum()), max(kinds) + 1
-    share = np.cumsum(system.arrival_rate / rate) if rate > 0 else system.arrival_rate
-    arrival = now + draw.exponential(1 / rate) if rate > 0 else np.inf
+class Outlook:
+    """The present, to be played forward; the floor may go on meanwhile."""
 
-    def obey(orders: Orders) -> bool:
-        for id in orders.stop:
-            left[id] = max(running.pop(id) - now, 0.0)
-            if floor.jobs[id].state == "stopping":
-                stopping.append(id)
-        for id in (*orders.start, *orders.resume):
-            running[id] = now + (left.pop(id) if id in left else _left(system, kinds[id], served.get(id, 0.0), draw))
-            heapq.heappush(ends, (running[id], id))
-        return job in running
-
-    while True:
-        if time.monotonic() > until:
-            return None
-        if stopping:  # as if it took no time
-            if obey(floor.stopped(stopping.pop(), now)):
-                return now - begin
-            continue
-        while ends and running.get(ends[0][1]) != ends[0][0]:
-            heapq.heappop(ends)
-        end = ends[0][0] if ends else np.inf
-        if min(end, arrival, floor.wake) == np.inf:
-            return None  # nothing will ever happen
-        if end <= min(arrival, floor.wake):
-            now, id = heapq.heappop(ends)
-            del running[id]
-            orders = floor.leave(id, now)
-        elif floor.wake <= arrival:
-            now = max(now, floor.wake)
-            orders = floor.tick(now)
+    def __init__(self, floor: Floor, served: Mapping[int, float], job: int, now: float, system: System | None = None) -> None:
+        known = floor.system if system is None else system
+        kept = any(here.state in ("suspended", "stopping") and here.demand.any() for here in floor.started())
+        exact = len(floor.jobs) <= _FEW and (bool(floor.own()) or (kept and floor.kept_when_suspended.any()))
+        self._play: Callable[[np.random.SeedSequence, float], float | None]
+        if exact:
+            twin = floor.copy()
+            self._play = lambda seed, until: rehearse(twin.copy(), served, job, now, known, seed, until)
         else:
-            now = arrival
-            kind = min(int(np.searchsorted(share, draw.random(), side="right")), len(share) - 1)
-            kinds[newest] = kind
-            orders = floor.arrive(newest, kind, now)
-            newest, arrival = newest + 1, now + draw.exponential(1 / rate)
-        if obey(orders):
-            return now - begin
+            self._play = _Simulated(floor, served, job, now, known)
+
+    def prepare(self) -> None:
+        """Compiles what is needed, which takes a while where no simulation of this policy was ever run."""
+        if isinstance(self._play, _Simulated):
+            self._play.prepare()
+
+    def starts(self, runs: int = 50, budget_s: float = 2.0, seed: int = 0) -> list[float]:
+        """Times until the job starts, in order, in as many futures as the budget allows."""
+        self.prepare()
+        until, found = time.monotonic() + budget_s, []
+        for number in range(runs):
+            start = self._play(np.random.SeedSequence([seed, number]), until) if time.monotonic() < until else None
+            if start is None:
+                break
+            found.append(start)
+        return sorted(found)
 
 
-def _left(system: System, kind: int, served: float, draw: np.random.Generator) -> float:
-    """What a job that was served for so long still needs."""
-    if kind == OWN:
-        return float(draw.exponential(float((1 / system.service_rate).mean())))
-    size = system.sizes[kind]
-    if served == 0.0:
-        return float(size.sample(draw, 1)[0])
-    longer = [x for x in size.sample(draw, _LONGER) if x > served]
-    return float(longer[0] - served) if longer else size.moment(1)
+@dataclass
+class _Own:
+    """A job that no type encloses: what it holds, when it ends if it runs, how long it will take if it waits."""
+
+    id: int
+    demand: Int
+    mean: float
+    served: float
+    end: float = np.inf
+
+
+class _Simulated:
+    """Futures by the compiled simulator."""
+
+    def __init__(self, floor: Floor, served: Mapping[int, float], job: int, now: float, system: System) -> None:
+        self._system, self._brain, self._job, self._now = system, floor.brain, job, now
+        s, (places, kinds, serving, before) = floor.state, _listed(floor, served)
+        self._sequence = floor.jobs[job].sequence if floor.jobs[job].kind != OWN else -1
+        mean = float((1 / system.service_rate).mean())
+        own = {here.id: _Own(here.id, here.demand, here.estimate or mean, served.get(here.id, 0.0)) for here in floor.own()}
+        self._own_running = [own[here.id] for here in floor.own() if here.state in ("running", "stopping")]
+        self._own_waiting = [own[here.id] for here in floor.own() if here.state in ("waiting", "suspended")]
+        self._served, self._serving = before, places[serving]
+        self._waiting = [places[(kinds == i) & ~serving] for i in range(len(system.names))]
+        free = s.capacity - s.running @ s.demand - sum((x.demand for x in self._own_running), 0 * s.capacity)
+        all_kinds, all_serving = np.full(len(s.newer), -1, dtype=np.int64), np.zeros(len(s.newer), dtype=bool)
+        all_kinds[places], all_serving[places] = kinds, serving
+        copied = s._replace(**{name: getattr(s, name).copy() for name in s._fields if name != "data"})
+        copied = copied._replace(free=free, clock=np.array([now]))
+        ask = floor.is_behind() or any(here.state == "stopping" for here in floor.started())
+        self._present = Present(copied, all_kinds, all_serving, floor.next_sequence(), max(floor.wake, now), ask)
+        self._estimates = 1 / s.service_rate
+
+    def prepare(self) -> None:
+        """Loads or compiles the simulator."""
+        nobody = Chunk(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
+        ahead = Ahead(self._system, self._brain, self._present, np.ones(len(self._present.kinds)), np.random.SeedSequence(0))
+        ahead.go_on(nobody, -np.inf)
+
+    def __call__(self, seed: np.random.SeedSequence, until: float) -> float | None:
+        """One future: when the job starts in it; None if the time for computing is over, or it never does."""
+        sizes, arrivals, policy = seed.spawn(3)
+        draw, system = np.random.default_rng(sizes), self._system
+        remaining = np.ones(len(self._present.kinds))
+        for i, places in enumerate(self._waiting):
+            remaining[places] = system.sizes[i].sample(draw, len(places))
+        for place in (*self._serving, *self._served):
+            remaining[place] = still_needed(system, int(self._present.kinds[place]), self._served.get(int(place), 0.0), draw)
+        own_running = [replace(own, end=self._now + draw.exponential(own.mean)) for own in self._own_running]
+        own_waiting = list(self._own_waiting)
+        ahead = Ahead(system, self._brain, self._present, remaining, policy)
+        coming = _Coming(system, arrivals, self._now, self._estimates)
+        now, step = self._now, float((1 / system.service_rate).min()) / 4
+        while True:
+            if time.monotonic() > until:
+                return None
+            ending = min(own_running, key=lambda own: own.end, default=None)
+            stop = now + step if ending is None else min(now + step, ending.end)
+            if not np.isfinite(stop) or (coming.over and ending is None and ahead.is_dead()):
+                return None  # nothing will ever happen
+            began, free = time.monotonic(), ahead.state.free.copy()
+            entries = ahead.go_on(coming.by(stop), stop)
+            took = time.monotonic() - began
+            if (start := ahead.start_of(entries, self._sequence)) is not None:
+                return max(start - self._now, 0.0)
+            for own in list(own_waiting):
+                if (t := _first_fit(free, entries, ahead.state.demand, own.demand, now)) is None:
+                    continue
+                if own.id == self._job:
+                    return max(t - self._now, 0.0)
+                own_waiting.remove(own)
+                own_running.append(replace(own, end=stop + draw.exponential(own.mean)))
+                ahead.state.free[:] -= own.demand
+                free = free - own.demand
+            now, step = stop, step * (2.0 if took < _CALL_S / 2 else 0.5 if took > 2 * _CALL_S else 1.0)
+            if ending is not None and ending.end <= stop:
+                own_running.remove(ending)
+                ahead.state.free[:] += ending.demand
+                ahead.ask_again(stop)
+
+
+class _Coming:
+    """Who arrives from now on, by time. They do not depend on how the time is cut."""
+
+    def __init__(self, system: System, seed: np.random.SeedSequence, now: float, estimates: Array) -> None:
+        self._chunks: Iterator[Chunk] = PoissonArrivals(1024).chunks(system, seed)
+        self._now, self._estimates = now, estimates
+        self._times, self._kinds, self._sizes = np.empty(0), np.empty(0, dtype=np.int64), np.empty(0)
+        self.over = float(system.arrival_rate.sum()) == 0
+
+    def by(self, until: float) -> Chunk:
+        """Those who arrive by a time and have not been told before."""
+        while not self.over and (not len(self._times) or self._times[-1] <= until):
+            chunk = next(self._chunks)
+            self._times = np.concatenate([self._times, self._now + chunk.times])
+            self._kinds, self._sizes = np.concatenate([self._kinds, chunk.kinds]), np.concatenate([self._sizes, chunk.sizes])
+        n = int(np.searchsorted(self._times, until, side="right"))
+        found = Chunk(self._times[:n], self._kinds[:n], self._sizes[:n], self._estimates[self._kinds[:n]])
+        self._times, self._kinds, self._sizes = self._times[n:], self._kinds[n:], self._sizes[n:]
+        return found
+
+
+def _listed(floor: Floor, served: Mapping[int, float]) -> tuple[Int, Int, np.ndarray, dict[int, float]]:
+    """Places, types and whether in service of the jobs of types; and what those have been served that were."""
+    here = list(floor.typed())
+    places = np.fromiter((job.place for job in here), np.int64, len(here))
+    kinds = np.fromiter((job.kind for job in here), np.int64, len(here))
+    serving = np.fromiter((job.state == "running" for job in here), bool, len(here))
+    return places, kinds, serving, {job.place: served[job.id] for job in here if served.get(job.id, 0.0) > 0}
+
+
+def _first_fit(free: Int, entries: Array, demand: Int, need: Int, now: float) -> float | None:
+    """When there was first room for so much, after all that happened at one time: from `free` on, by what happened."""
+    if (need <= free).all():
+        return now
+    if not len(entries):
+        return None
+    gives = np.select([entries[:, 1] == STARTED, (entries[:, 1] == FINISH) | (entries[:, 1] == PREEMPT)], [-1, 1], 0)
+    room = free + np.cumsum(gives[:, None] * demand[entries[:, 2].astype(np.int64)], axis=0)
+    last = np.append(np.diff(entries[:, 0]) > 0, True)  # of what happens at one time
+    fits = np.flatnonzero(last & (room >= need).all(axis=1))
+    return float(entries[fits[0], 0]) if len(fits) else None

@@ -70,6 +70,12 @@ class Estimate:
         return f"the load is {self.load:.3g} ± {1.96 * self.load_error:.2g}: {self.load - 1:.1%} more work comes than the server can do"
 
     @property
+    def basis(self) -> str:
+        """What the load was estimated from. Short jobs after a fresh start say much about arrivals and little about sizes."""
+        seen = f"{sum(self.jobs):,.0f} jobs came and {sum(self.ends):,.0f} ended in the last {duration(self.span_s)}"
+        return f"the work that arrives, not what runs now: {seen}, beside {PRIOR:g} of each type as planned"
+
+    @property
     def work(self) -> tuple[float, ...]:
         """Mean number of busy slots that each type needs."""
         return tuple(rate * size for rate, size in zip(self.arrival_rate, self.mean_size_s, strict=True))
@@ -108,6 +114,7 @@ class Learner:
         self.window_s = float(window_s)
         self._arrivals = [Arrivals(t) for _ in self.names]
         self._ends = [Ends(t) for _ in self.names]
+        self._resumed, self._paused_s = -math.inf, 0.0  # when a state was taken up, and how long nobody had counted before
         self._z = _threshold(4 * max(len(self.names), 1) * WINDOWS_PER_FALSE_ALARM)
         self.replan(arrival_rate, mean_size, size_cv=size_cv, slot_load=slot_load)
 
@@ -149,10 +156,9 @@ class Learner:
 
     def withdrawn(self, i: int, t: float, arrived: float) -> None:
         """A job that arrived at `arrived` was cancelled before it ran: as if it had never come."""
-        seen = self._arrivals[i]
-        seen.advance(t, self.window_s)
-        weight = math.exp(-max(t - arrived, 0.0) / self.window_s)
-        seen.count, seen.squares = max(seen.count - weight, 0.0), max(seen.squares - weight**2, 0.0)
+        if arrived < self._resumed:  # by the clock that stood still meanwhile
+            arrived = min(arrived + self._paused_s, self._resumed)
+        self._arrivals[i].withdraw(t, arrived, self.window_s)
 
     def serving(self, i: int, t: float, jobs: int) -> None:
         """From now on so many jobs of type i are in service. To be called when the number changes (an end changes it, too)."""
@@ -247,12 +253,19 @@ class Learner:
                     kind: {field: (None if (x := getattr(seen, field)) == -math.inf else x) for field in seen.FIELDS}
                     for kind, seen in (("arrivals", self._arrivals[i]), ("ends", self._ends[i]))
                 }
+                | {
+                    "bursts": [
+                        [self._arrivals[i].at - first, self._arrivals[i].at - last, n] for first, last, n in self._arrivals[i].recent
+                    ]
+                }
                 for i, name in enumerate(self.names)
             },
         }
 
-    def restore(self, state: Mapping[str, Any], t: float) -> None:
+    def restore(self, state: Mapping[str, Any], t: float, paused_s: float = 0.0) -> None:
         """Takes up a `state` at time `t`: the clock may be another one, and the time between does not count, for nobody could submit.
+
+        `paused_s` is how long that was, as far as it is known.
 
         Types are found by name; new ones begin anew. Say how many jobs are `serving` next.
         """
@@ -268,7 +281,9 @@ class Learner:
                     setattr(seen, field, -math.inf if value is None else float(value))
                 seen.at = t
             self._arrivals[i].until = -math.inf
+            self._arrivals[i].recent = [[t - first, t - last, n] for first, last, n in saved.get("bursts", ())]
             self._ends[i].speed = 0.0
+        self._resumed, self._paused_s = t, paused_s
 
 
 # ---------------------------------------------------------------------------------------------------------- the arithmetic

@@ -10,6 +10,7 @@ Everything else is counted: no more is given out than there is, and a job is tru
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +22,7 @@ from rota.live import tree
 from rota.live.cgroups import delegated_group
 from rota.live.errors import Refused
 
-__all__ = ["Limits", "Pool", "Share", "bytes_per_unit", "move", "parse_amount"]
+__all__ = ["Limits", "Pool", "Share", "bytes_per_unit", "kind_of_resource", "move", "parse_amount"]
 
 _CORES, _GPUS = {"cores", "cpus", "cpu"}, {"gpus", "gpu"}
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
@@ -67,6 +68,10 @@ class Pool:
             raise ValueError(f"{sorted(twice)} are taken already")
         self._free -= ours
 
+    def are_free(self, ids: Iterable[int]) -> bool:
+        """Whether nobody has any of these; numbers that are not of this pool are passed over."""
+        return set(ids) & set(self.ids) <= self._free
+
     def give_back(self, ids: Iterable[int]) -> None:
         """Give back what was taken."""
         ours = set(ids) & set(self.ids)
@@ -90,16 +95,17 @@ class Limits:
         *,
         memory: Literal["auto", "cgroup", "rlimit", "none"] = "auto",
         environment: Mapping[str, str] | None = None,
+        devices: str = "/dev",
     ) -> None:
         self.resources, self.capacity = tuple(resources), tuple(map(float, capacity))
         self._types = [tuple(map(float, row)) for row in demand]
-        self._environment = os.environ if environment is None else environment
+        self._environment, self._device_files = os.environ if environment is None else environment, devices
         self._enforced = dict.fromkeys(self.resources, "")
         self._remarks = list[str]()
         self._at: dict[str, int] = {}
         self._devices: dict[int, str] = {}
         for number, name in enumerate(self.resources):
-            kind = _kind(name)
+            kind = kind_of_resource(name)
             if kind is None or kind in self._at:
                 self._remarks.append(f"{name} is counted only: nothing here holds a job to its share")
             elif kind == "memory":
@@ -113,6 +119,10 @@ class Limits:
         """How a job is held to its share of each resource: 'affinity', 'rlimit', 'cgroup', 'CUDA_VISIBLE_DEVICES' or ''."""
         return dict(self._enforced)
 
+    def handed_out(self, kind: Literal["cores", "gpus"]) -> str | None:
+        """The name of the resource whose numbers are handed out as cores, or as devices; None if they are not."""
+        return None if (self.cores if kind == "cores" else self.gpus) is None else self.resources[self._at[kind]]
+
     def remarks(self) -> list[str]:
         """What cannot be enforced here, or only in part."""
         return list(self._remarks)
@@ -122,6 +132,11 @@ class Limits:
         for pool, kind in ((self.cores, "cores"), (self.gpus, "gpus")):
             if pool is not None and not _is_whole(amount := demand[self._at[kind]]):
                 raise Refused(f"{self.resources[self._at[kind]]} are handed out whole here: {amount:g} is not a whole number")
+
+    def whole(self, demand: Sequence[float]) -> list[float]:
+        """A demand with what is handed out whole rounded up."""
+        pools = {self._at[kind] for kind, pool in (("cores", self.cores), ("gpus", self.gpus)) if pool is not None}
+        return [float(math.ceil(amount - 1e-9)) if at in pools else float(amount) for at, amount in enumerate(demand)]
 
     def take(self, demand: Sequence[float], prefer: Share | None = None) -> Share:
         """The share of a job that starts or goes on; `prefer` is what it had before."""
@@ -163,7 +178,7 @@ class Limits:
 
     def devices(self, gpus: Iterable[int] | None) -> tuple[str, ...] | None:
         """What CUDA_VISIBLE_DEVICES calls these devices."""
-        return None if gpus is None else tuple(self._devices[one] for one in gpus)
+        return None if gpus is None else tuple(self._devices.get(one, str(one)) for one in gpus)
 
     def _hand_out_cores(self, at: int) -> None:
         name, capacity, own = self.resources[at], self.capacity[at], sorted(os.sched_getaffinity(0))
@@ -189,6 +204,10 @@ class Limits:
             self._devices = {int(one) if numbered else place: one for place, one in enumerate(devices)}
             self.gpus, self._at["gpus"], self._enforced[name] = Pool(list(self._devices)[: int(capacity)]), at, "CUDA_VISIBLE_DEVICES"
             self._remarks.append(f"{name}: a job is told its devices by CUDA_VISIBLE_DEVICES; one that does not heed it is not held back")
+            found = sum(re.fullmatch(r"nvidia\d+", file) is not None for file in os.listdir(self._device_files))
+            if visible is None and found < capacity:  # they may be of another make, so they are handed out all the same
+                seen = f"{name}: {capacity:g} planned, but this machine shows {found} ({self._device_files}/nvidia*)"
+                self._remarks.append(f"{seen}: jobs may be told of devices that are not there")
 
     def _limit_memory(self, at: int, how: Literal["auto", "cgroup", "rlimit", "none"]) -> None:
         name = self.resources[at]
@@ -232,7 +251,7 @@ def parse_amount(text: str, resource: str) -> float:
         raise BadSpec([Problem(resource, "must be at least 0", text)])
     if not unit and not match[4]:
         return number
-    if _kind(resource) != "memory":
+    if kind_of_resource(resource) != "memory":
         raise BadSpec([Problem(resource, "is not memory and takes a number without a unit", text)])
     return float(number * (1024 if binary else 1000) ** _POWERS[unit] / bytes_per_unit(resource))
 
@@ -247,7 +266,8 @@ def move(supervisor: int, cores: Iterable[int]) -> None:
         moved |= new  # a thread that was born meanwhile may have the old set: look again
 
 
-def _kind(resource: str) -> str | None:
+def kind_of_resource(resource: str) -> Literal["cores", "gpus", "memory"] | None:
+    """What a resource is on a machine, by its name in any case; None if it is only counted."""
     name = resource.lower()
     return "cores" if name in _CORES else "gpus" if name in _GPUS else "memory" if _MEMORY.fullmatch(name) else None
 

@@ -180,7 +180,9 @@ class Status(_Message):
     counts: dict[str, int] = Field(description="jobs by state")
     phase: str = Field(description="what the rota does now: its schedule in words, 'switching to …'; '' for other policies")
     next_switch_s: float | None = None
-    load: float | None = Field(default=None, description="estimate of the system load")
+    load: float | None = Field(default=None, description="estimate of the system load: the work that arrives, not what runs now")
+    load_error: float | None = Field(default=None, description="its standard error")
+    load_basis: str = Field(default="", description="what it was estimated from, in words")
     planned_load: float
     warnings: list[str] = Field(default_factory=list, description="load above 1, disk full, what cannot be enforced")
     starts: int = 0

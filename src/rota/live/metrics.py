@@ -98,6 +98,7 @@ def exposition(status: Status, counters: Counters) -> str:
     per_type("rota_planned_size_seconds", "Mean time in service, as planned.", "planned_mean_size_s")
     per_type("rota_predicted_response_seconds", "Predicted mean response time.", "predicted_mean_response_s")
     gauge("rota_load_estimate", "System load as seen; at 1 and above the queue grows.", status.load)
+    gauge("rota_load_estimate_error", "Standard error of the load as seen.", status.load_error)
     gauge("rota_load_planned", "System load of the plan.", status.planned_load)
     gauge("rota_plan_number", "Number of the plan in use.", status.plan)
     gauge("rota_plan_pinned", "1 if the plan is pinned.", status.pinned)

@@ -16,15 +16,18 @@ import numpy as np
 
 from rota.capacity import system_load
 from rota.decide import policy_name, seeded
-from rota.errors import RotaError
+from rota.errors import BadSpec, Problem, RotaError
 from rota.live.errors import NoRoom, NoSuchPlan, Refused
-from rota.live.floor import Floor, Stop
+from rota.live.floor import Floor
 from rota.live.learning import Estimate, Learner
 from rota.live.messages import PlanVersion
 from rota.live.queue import Queue, boot_now
 from rota.live.replan import Replanned, learned_system, replan
+from rota.live.shares import Shares
 from rota.live.store import Job, PlanRow, Store
 from rota.live.tasks import Tasks
+from rota.model import System
+from rota.model.live import OWN_TYPE
 from rota.policy import PlanFile, plan_file_from_json, plan_file_to_json, policy_from_json
 
 __all__ = ["Planner", "choose_plan"]
@@ -48,15 +51,18 @@ def choose_plan(store: Store, given: PlanFile | None) -> tuple[int, PlanFile]:
         if before != given.system.resources:
             has, had = ", ".join(given.system.resources), ", ".join(before)
             raise Refused(f"{len(live)} jobs were promised {had}; this plan has {has}: let them end first, or give another directory")
-    _check(given, given.live.preemption)
+    _check(given)
     number = max(rows, default=0) + 1
     store.write(plans=[_row(number, given, "given at the start")], notes={"plan": number, "given": text, "pinned": False})
     return number, given
 
 
-def _check(plan: PlanFile, stop: Stop) -> None:
+def _check(plan: PlanFile) -> None:
     """Raises if a plan cannot be run, before it is written down as the one in use."""
-    Floor(plan.system, plan.policy, seeded(np.random.SeedSequence(0)), stop=stop)
+    if OWN_TYPE in plan.system.names:
+        raise BadSpec([Problem(f"jobs.{OWN_TYPE}", "is what jobs that no type encloses are called: give the type another name")])
+    Floor(plan.system, plan.policy, seeded(np.random.SeedSequence(0)), stop=plan.live.preemption)
+    Shares(plan.system, plan.live)
 
 
 def _row(number: int, plan: PlanFile, reason: str) -> PlanRow:
@@ -70,10 +76,10 @@ class Planner:
     def __init__(self, queue: Queue, plan: PlanFile, tell: Callable[[str], None]) -> None:
         self._queue, self._store, self._tell = queue, queue.store, tell
         self.plan, self.pinned, self.redesigning = plan, bool(queue.store.note("pinned")), False
-        system, unit_s = plan.system, plan.live.unit_s
-        window_s = _DAY_S if plan.live.window is None else plan.live.window * unit_s
-        self.learner = Learner(system.names, *self._planned(plan), window_s, **self._weights(plan), t=boot_now())
-        self._served = np.full(len(system.names), -1)
+        self.load, weights = self._weights(plan)  # the load of the plan
+        self.learner = Learner(plan.system.names, *self._planned(plan), _window_s(plan), **weights, t=boot_now())
+        self._served = np.full(len(plan.system.names), -1)
+        self._came: dict[int, float] = {}  # when each job joined the queue, of those that came to this daemon
         self._overloaded = False
         self._tasks = Tasks(tell)
         self._timer: asyncio.TimerHandle | None = None
@@ -82,7 +88,7 @@ class Planner:
     def open(self) -> None:
         """Begins to look, once a minute."""
         if (kept := self._store.note("learner")) is not None:
-            self.learner.restore(kept, boot_now())
+            self.learner.restore(kept, boot_now(), max(time.time() - kept.get("saved", time.time()), 0.0))
         self._later()
         if not self.plan.predicted:
             self._tasks.start(self._predict())
@@ -102,21 +108,25 @@ class Planner:
         unit_s = plan.live.unit_s
         return (plan.system.arrival_rate / unit_s).tolist(), (unit_s / plan.system.service_rate).tolist()
 
-    def _weights(self, plan: PlanFile) -> dict[str, Any]:
+    @staticmethod
+    def _weights(plan: PlanFile) -> tuple[float, dict[str, Any]]:
+        """The load of a plan, and what the learner weighs by."""
         sizes = plan.system.sizes
         cv = [max(size.moment(2) / size.moment(1) ** 2 - 1, 0.0) ** 0.5 for size in sizes]
         best = system_load(plan.system, time_limit_s=_LOAD_S)
-        self.load = best.load  # of the plan
-        return {"size_cv": cv if np.isfinite(cv).all() else None, "slot_load": best.type_price.tolist()}
+        return best.load, {"size_cv": cv if np.isfinite(cv).all() else None, "slot_load": best.type_price.tolist()}
 
     def _changed(self, what: str, job: Job, boot: float) -> None:
-        kind = self._queue.kind_of(job.type)
+        kind = self._queue.kind_on_floor(job)
         if kind < 0:
             return
         if what == "arrived":
             self.learner.arrived(kind, boot)
-        elif what == "withdrawn":
-            self.learner.withdrawn(kind, boot, job.submitted_boot)
+            self._came[job.id] = boot
+            return
+        came = self._came.pop(job.id, boot_now() - max(time.time() - job.submitted, 0.0))
+        if what == "withdrawn":
+            self.learner.withdrawn(kind, boot, came)
         else:
             self.learner.finished(kind, boot, job.served_s)
 
@@ -129,6 +139,13 @@ class Planner:
     def estimate(self) -> Estimate:
         """What is known now."""
         return self.learner.estimate(boot_now())
+
+    def learnt(self) -> System:
+        """The system with the rates and sizes that were seen, drawn a little to the plan's."""
+        return self._learnt(self.estimate())
+
+    def _learnt(self, estimate: Estimate) -> System:
+        return learned_system(self.plan.system, estimate.arrival_rate, estimate.mean_size_s, self.plan.live.unit_s)
 
     def _later(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
@@ -146,7 +163,8 @@ class Planner:
 
     def _keep(self) -> None:
         try:
-            self._store.write(notes={"learner": self.learner.state(boot_now()), "measures": self._queue.measures.state()})
+            learnt = {"saved": time.time(), **self.learner.state(boot_now())}
+            self._store.write(notes={"learner": learnt, "measures": self._queue.measures.state()})
         except NoRoom as error:
             self._tell(str(error))
 
@@ -154,7 +172,7 @@ class Planner:
 
     async def _redesign(self, estimate: Estimate, reason: str) -> None:
         plan = self.plan
-        system = learned_system(plan.system, estimate.arrival_rate, estimate.mean_size_s, plan.live.unit_s)
+        system = self._learnt(estimate)
         new = await self._replanned(system, design=True)
         if new is None or self.pinned:
             return
@@ -162,7 +180,7 @@ class Planner:
         better = f"{reason}{'; the policy stays' if new.kept else ''}{'; ' + new.remark if new.remark else ''}"
         number = max(row.number for row in self._store.plans()) + 1
         changed = PlanFile(system, policy, plan.live, new.load, _predicted(new))
-        self._install(_row(number, changed, better), changed)
+        self._install(_row(number, changed, better), changed, pinned=self.pinned)
 
     async def _predict(self) -> None:
         plan = self.plan
@@ -177,17 +195,24 @@ class Planner:
         except RotaError as error:
             self._tell(f"no new plan: {error}")
             return None
+        except Exception as error:  # nothing was changed: the plan in use goes on
+            self._tell(f"no new plan: {type(error).__name__}: {error}")
+            return None
         finally:
             self.redesigning &= not design
 
-    def _install(self, row: PlanRow, plan: PlanFile, new: bool = True) -> None:
-        """Swaps a plan in. No running job is touched."""
+    def _install(self, row: PlanRow, plan: PlanFile, *, pinned: bool, new: bool = True) -> None:
+        """Swaps a plan in, with its settings. No running job is touched. What may fail comes first: then the old plan goes on."""
         queue = self._queue
         random = seeded(np.random.SeedSequence([queue.seed, row.number, int(time.time())]))
-        notes = {"plan": row.number, "pinned": self.pinned}
-        self._store.write(plans=[row] if new else [], notes=notes)
-        self.plan = plan
-        self.learner.replan(*self._planned(plan), **self._weights(plan))
+        load, weights = self._weights(plan)
+        self._store.write(plans=[row] if new else [], notes={"plan": row.number, "pinned": pinned})
+        self.plan, self.pinned, self.load = plan, pinned, load
+        if self.learner.window_s == _window_s(plan):
+            self.learner.replan(*self._planned(plan), **weights)
+        else:  # another window weighs the past differently: it begins anew
+            self.learner = Learner(plan.system.names, *self._planned(plan), _window_s(plan), **weights, t=boot_now())
+            self._served[:] = -1
         queue.swap(plan, row.number, random, row.reason)
         self._tell(f"plan {row.number} ({row.policy}, load {row.load:.3g}) in use: {row.reason}")
 
@@ -199,9 +224,8 @@ class Planner:
         plan = plan_file_from_json(row.text)
         if _server(plan) != _server(self.plan):
             raise Refused(f"plan {number} is for another server or other types: start the scheduler with its file instead")
-        _check(plan, self._queue.settings.preemption)
-        self.pinned = True
-        self._install(replace(row, reason=f"chosen by hand (first: {row.reason})"), plan, new=False)
+        _check(plan)
+        self._install(replace(row, reason=f"chosen by hand (first: {row.reason})"), plan, pinned=True, new=False)
         return next(plan for plan in self.plans() if plan.number == number)
 
     def pin(self, pinned: bool) -> None:
@@ -230,6 +254,11 @@ class Planner:
             mean_size_s=dict(zip(names, sizes, strict=True)),
             predicted_mean_response_s={name: row["mean"] * plan.live.unit_s for name, row in predicted.items() if "mean" in row},
         )
+
+
+def _window_s(plan: PlanFile) -> float:
+    """How far back learning looks."""
+    return _DAY_S if plan.live.window is None else plan.live.window * plan.live.unit_s
 
 
 def _server(plan: PlanFile) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota import __version__
+from rota.arrays import Int
 from rota.decide import policy_name, seeded
 from rota.errors import BadSpec, Problem
 from rota.live.attempts import Attempt, boot_id
@@ -25,16 +26,17 @@ from rota.live.errors import NoSuchJob, Refused
 from rota.live.eventlog import EventLog
 from rota.live.floor import OWN, Floor, Orders
 from rota.live.following import Following
-from rota.live.intake import class_of
+from rota.live.intake import class_of, remark_on_directory
 from rota.live.launcher import Order
 from rota.live.measures import Measures
 from rota.live.messages import JobRequest, Submitted
 from rota.live.metrics import Counters
-from rota.live.recovery import recover
+from rota.live.recovery import TOO_LARGE, recover
 from rota.live.shares import Shares
 from rota.live.store import Job, Request, Store
 from rota.live.tasks import Tasks
 from rota.live.turns import Act, Turns
+from rota.model.live import OWN_TYPE
 from rota.policy import PlanFile
 
 __all__ = ["Queue", "boot_now"]
@@ -56,13 +58,8 @@ class Queue:
         self.directory, self.settings, self.system, self.unit_s, self.tell = directory, plan.live, plan.system, plan.live.unit_s, tell
         self.boot, self.began = boot_id(), boot_now()
         self.shares = Shares(self.system, self.settings)
-        self.floor = Floor(
-            self.system,
-            plan.policy,
-            seeded(np.random.SeedSequence(seed).spawn(2)[1]),  # what the simulator gives a policy under this seed
-            stop=self.settings.preemption,
-            releasable=[self.settings.releases(name) for name in self.system.resources],
-        )
+        random = seeded(np.random.SeedSequence(seed).spawn(2)[1])  # what the simulator gives a policy under this seed
+        self.floor = Floor(self.system, plan.policy, random, **self._stopping())
         self._log = EventLog(directory / "events.jsonl")
         self.crew = Crew(directory, self.running, self.over, tell)
         self.turns = Turns(self.store, self._log, self._carry_out, self._notes, tell)
@@ -75,7 +72,7 @@ class Queue:
         self._following = Following(self.find)
         self._to_follow: deque[int] | None = None  # jobs that an end lets go, while that is under way
         self._last_job = max(self.store.last("jobs"), self.store.note("last_job") or 0)
-        self._last_request = max(self.store.last("requests"), self.store.note("last_request") or 0)
+        self.last_request = max(self.store.last("requests"), self.store.note("last_request") or 0)
         self._together = False  # whether several jobs are changed at once
         self._timer: asyncio.TimerHandle | None = None
         self._tasks = Tasks(tell)
@@ -97,7 +94,7 @@ class Queue:
             self.floor.remember(saved)
             for job, _ in over:  # the policy hears first of whom it still takes for running
                 if job.id not in self.floor.jobs and job.state in _SERVED:
-                    self._do(self.floor.left(self.kind_of(job.type), now))
+                    self._do(self.floor.left(self._kind_and_units(job, self.store.request(job.request))[0], now))
             self._do(self.floor.look_again(now))
         else:
             self._do(self.floor.begin(now))
@@ -111,8 +108,8 @@ class Queue:
 
     def put_on_floor(self, job: Job, state: Any) -> None:
         """A job of an earlier daemon is here, in this state."""
-        request, kind = self.store.request(job.request), self.kind_of(job.type)
-        units = self.floor.units_of(request.demand) if kind == OWN else None
+        request = self.store.request(job.request)
+        kind, units = self._kind_and_units(job, request)
         served = (job.served_s + (0.0 if job.since_boot is None else boot_now() - job.since_boot)) / self.unit_s
         estimate = self._estimate(request)
         self.floor.put(job.id, kind, estimate=estimate, demand=units, sequence=job.sequence, state=state, served=served)
@@ -127,13 +124,20 @@ class Queue:
         self._log.close()
 
     def swap(self, plan: PlanFile, number: int, random: NDArray[np.uint64], reason: str) -> None:
-        """Goes on under another plan for the same server. No running job is touched."""
-        self.plan_number, self.system = number, plan.system
-        orders = self.floor.swap(plan.system, plan.policy, random, self.now())
+        """Goes on under another plan for the same server, and its settings. No running job is touched."""
+        self.plan_number, self.system, self.settings = number, plan.system, plan.live
+        before, self.shares = self.shares, Shares(self.system, self.settings)
+        self.shares.take_over(before, [job for job in self.here.values() if job.state == "suspended"])
+        orders = self.floor.swap(plan.system, plan.policy, random, self.now(), **self._stopping())
         self.counters.plan_swaps += 1
         self.turns.event("swap", plan=number, reason=reason)
         self.announce()
         self._do(orders)
+
+    def _stopping(self) -> dict[str, Any]:
+        """What the floor is told of stopping jobs."""
+        released = [self.settings.releases(name) for name in self.system.resources]
+        return {"stop": self.settings.preemption, "releasable": released}
 
     def announce(self) -> None:
         """Logs what this server is and does."""
@@ -151,14 +155,15 @@ class Queue:
     def submit(self, request: JobRequest) -> Submitted:
         """Takes a job, or an array of them, into the queue."""
         type, demand, remark = class_of(request, self.system)
-        if type == "own":
+        if type == OWN_TYPE:
             self.shares.limits.check(demand)
         missing = [id for id in (*request.after, *request.after_any) if self.find(id) is None]
         if missing:
             more = [Problem("after", f"and {len(missing) - _MOST_TOLD:,} more")] * (len(missing) > _MOST_TOLD)
             raise BadSpec([*(Problem("after", f"there is no job {id}") for id in missing[:_MOST_TOLD]), *more])
+        remark = "; ".join(filter(None, (remark, remark_on_directory(request.cwd))))
         asked = Request(
-            id=self._last_request + 1,
+            id=self.last_request + 1,
             name=request.name,
             argv=request.argv,
             cwd=request.cwd,
@@ -168,6 +173,7 @@ class Queue:
             estimate_s=request.estimate_s,
             after=list(request.after),
             after_any=list(request.after_any),
+            asked=None if request.demand is None else [request.demand.get(name, 0.0) for name in self.system.resources],
         )
         indices: list[int | None] = [None] if request.array is None else list(range(request.array[0], request.array[1] + 1))
         first, wall, boot = self._last_job + 1, time.time(), boot_now()
@@ -179,24 +185,34 @@ class Queue:
         ]
         told = {"what": "submit", "type": type, "demand": dict(zip(self.system.resources, demand, strict=True))}
         self.turns.write_new(jobs, asked, [{**told, "job": job.id, "estimate_s": request.estimate_s} for job in jobs])
-        self._last_job, self._last_request = jobs[-1].id, asked.id
+        self._last_job, self.last_request = jobs[-1].id, asked.id
         for job in jobs:
             self.here[job.id] = job
             if not request.hold:
-                self._try_to_queue(job)
-        if not Path(request.cwd).is_dir():
-            remark = f"{remark}; " * bool(remark) + f"its working directory {request.cwd} is not there (yet)"
+                self._try_to_queue(job, boot)
         return Submitted(ids=[job.id for job in jobs], type=type, remark=remark)
 
     def kind_of(self, type: str) -> int:
         """The number of a type; OWN for one that the plan does not have."""
         return self.system.names.index(type) if type in self.system.names else OWN
 
+    def kind_on_floor(self, job: Job) -> int:
+        """The type that a job counts as: OWN also for one that started when its type needed something else."""
+        here = self.floor.jobs.get(job.id)
+        return self.kind_of(job.type) if here is None else here.kind
+
+    def _kind_and_units(self, job: Job, request: Request) -> tuple[int, Int | None]:
+        """What a job is on the floor: of its type, if it has what the type needs now, else with what it has."""
+        kind = self.kind_of(job.type)
+        if kind != OWN and np.array_equal(self.system.demand[kind], request.demand):
+            return kind, None
+        return OWN, self.floor.units_of(request.demand)
+
     def _estimate(self, request: Request) -> float | None:
         return None if request.estimate_s is None else request.estimate_s / self.unit_s
 
-    def _try_to_queue(self, job: Job) -> None:
-        """Lets a job join the queue if nothing holds it back."""
+    def _try_to_queue(self, job: Job, boot: float | None = None) -> None:
+        """Lets a job join the queue, now or as of then (those of an array together), if nothing holds it back."""
         request = self.store.request(job.request)
         why_never = self._following.verdict(request)
         if why_never:
@@ -212,9 +228,9 @@ class Queue:
         self.turns.changed(job)
         if was_held_back:
             self.turns.event("eligible", job=job.id)
-        kind, now = self.kind_of(job.type), self.now()
-        units = self.floor.units_of(request.demand) if kind == OWN else None
-        self.on_change("arrived", job, boot_now())
+        kind, units = self._kind_and_units(job, request)
+        now = self.now()
+        self.on_change("arrived", job, boot_now() if boot is None else boot)
         self._do(self.floor.arrive(job.id, kind, now, estimate=self._estimate(request), demand=units))
 
     def find(self, id: int) -> Job | None:
@@ -254,6 +270,8 @@ class Queue:
         job = self._live(id)
         if job.state != "held":
             raise Refused(f"job {id} is {job.state}, not held")
+        if job.reason.startswith(TOO_LARGE):
+            raise Refused(f"job {id} is held because {job.reason}: cancel it, or serve a plan of a larger server")
         self._try_to_queue(job)
         return job
 
@@ -525,4 +543,4 @@ class Queue:
 
     def _notes(self) -> dict[str, Any]:
         floor = {**self.floor.save(), "boot": self.boot, "plan": self.plan_number}
-        return {"floor": floor, "last_job": self._last_job, "last_request": self._last_request}
+        return {"floor": floor, "last_job": self._last_job, "last_request": self.last_request}

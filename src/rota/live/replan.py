@@ -188,7 +188,7 @@ def predict(system: System, policy: Policy, jobs: int = JOBS, seed: int = 0) -> 
 def _exact(system: System, policy: Policy) -> Any:
     """Exact means where they come at once; None otherwise."""
     from rota.analysis import analyze
-    from rota.errors import Infeasible
+    from rota.errors import Infeasible, NotConverged
     from rota.policy import MSR
 
     if not isinstance(policy, MSR):
@@ -196,7 +196,7 @@ def _exact(system: System, policy: Policy) -> Any:
     try:
         answer = analyze(system, policy)
         return answer.response_time if answer.stable and len(answer.process) <= _EXACT_STATES else None
-    except Infeasible:  # backfilling, sizes of another law
+    except (Infeasible, NotConverged):  # backfilling, sizes of another law; too close to load 1
         return None
 
 

@@ -10,25 +10,46 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+from rota.errors import RotaError
 from rota.live.clock import Clock, boot_now
 from rota.live.errors import NoRoom, NoSuchJob, Refused
-from rota.live.floor import OWN
-from rota.live.forecast import forecast
+from rota.live.faults import report_fault
+from rota.live.forecast import Outlook
 from rota.live.messages import ENDED, Changed, ChangeRequest, Explanation, Job, JobRequest, JobState, PlanVersion, Status, Submitted
 from rota.live.metrics import exposition
 from rota.live.planner import Planner, choose_plan
 from rota.live.queue import Queue
 from rota.live.store import Job as Kept
 from rota.live.store import Store
-from rota.live.view import explanation, job_message, status_of, why_not
+from rota.live.view import job_message, status_of, why_not, with_futures
 from rota.policy import PlanFile
 
 __all__ = ["Service"]
 
 _PRUNE_S = 3600.0
+_PATIENCE_S = 10.0  # with the compiler, before an answer is given without futures
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _changes(method: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A method that changes something: an error that nobody foresaw leaves it half done, which is a fault."""
+
+    @wraps(method)
+    def watched(*arguments: _P.args, **named: _P.kwargs) -> _R:
+        try:
+            return method(*arguments, **named)
+        except RotaError:  # refused, with nothing changed
+            raise
+        except Exception as error:
+            report_fault(error)
+            raise
+
+    return watched
 
 
 class Service:
@@ -46,6 +67,7 @@ class Service:
             raise
         self._one_at_a_time = asyncio.Lock()
         self._clock = Clock(self._store)
+        self._preparing: asyncio.Future[None] | None = None
 
     async def open(self) -> None:
         """Finds every job that was there and goes on with it."""
@@ -62,16 +84,14 @@ class Service:
 
     # ------------------------------------------------------------------------------------------------------------ jobs
 
+    @_changes
     def submit(self, request: JobRequest) -> Submitted:
         """Takes a job, or an array of them."""
         return self.queue.submit(request)
 
     def job(self, id: int) -> Job:
         """One job."""
-        found = self.queue.find(id)
-        if found is None:
-            raise NoSuchJob(f"there is no job {id}")
-        return self._message(found)
+        return self._message(self._found(id))
 
     def jobs(self, state: list[JobState] | None, type: str | None, name: str | None, limit: int, before: int | None) -> list[Job]:
         """Jobs, newest first. What this turn changed is written first, so that the answer is what `job` would say."""
@@ -81,18 +101,22 @@ class Service:
             for job in self._store.jobs(state, type, name, limit, before)
         ]
 
+    @_changes
     def cancel(self, id: int, now: bool = False) -> Job:
         """Ends a job."""
         return self._kept(self.queue.cancel(id, now))
 
+    @_changes
     def hold(self, id: int) -> Job:
         """Takes a waiting job out of the queue."""
         return self._kept(self.queue.hold(id))
 
+    @_changes
     def release(self, id: int) -> Job:
         """Lets a held job join the queue."""
         return self._kept(self.queue.release(id))
 
+    @_changes
     def change(self, request: ChangeRequest) -> Changed:
         """Cancels, holds or releases several jobs together."""
         jobs, refused = self.queue.change(request.action, request.ids, request.now)
@@ -113,10 +137,7 @@ class Service:
 
     def log(self, id: int, offset: int, limit: int) -> tuple[bytes, int, bool]:
         """A part of a job's output, where the next begins, and whether nothing more will come."""
-        job = self.queue.find(id)
-        if job is None:
-            raise NoSuchJob(f"there is no job {id}")
-        over = job.state in ENDED  # looked at before reading: what is written in between must not be missed
+        over = self._found(id).state in ENDED  # looked at before reading: what is written in between must not be missed
         try:
             with open(self.directory / "output" / f"{id}.log", "rb", opener=_without_waiting) as file:
                 file.seek(offset)
@@ -127,21 +148,44 @@ class Service:
 
     async def explain(self, id: int) -> Explanation:
         """Why a job is not running, and when it can be expected to."""
-        queue = self.queue
-        job = queue.find(id)
+        if self._found(id).state in ("waiting", "suspended"):
+            async with self._one_at_a_time:
+                return await self._explain_with_futures(id)
+        return self._explain(id)
+
+    def _found(self, id: int) -> Kept:
+        job = self.queue.find(id)
         if job is None:
             raise NoSuchJob(f"there is no job {id}")
-        text, ahead = why_not(queue, job, self._store.request(job.request))
-        starts: list[float] = []
-        if job.state in ("waiting", "suspended") and queue.kind_of(job.type) != OWN:
-            async with self._one_at_a_time:
-                boot = boot_now()
-                served = {
-                    here.id: (here.served_s + (0.0 if here.since_boot is None else boot - here.since_boot)) / queue.unit_s
-                    for here in queue.here.values()
-                }
-                starts = await asyncio.to_thread(forecast, queue.floor.copy(), served, id, queue.now())
-        return explanation(job, text, ahead, starts, queue.unit_s)
+        return job
+
+    def _explain(self, id: int) -> Explanation:
+        """What is true at this moment."""
+        job = self._found(id)
+        text, ahead = why_not(self.queue, job, self._store.request(job.request))
+        return Explanation(id=id, state=job.state, text=text, ahead=ahead)
+
+    async def _explain_with_futures(self, id: int) -> Explanation:
+        """The same, with what the futures say that were simulated from this moment on; without them if it is over by then."""
+        queue, now = self.queue, self._explain(id)
+        if now.state not in ("waiting", "suspended"):  # it had to wait for others who asked
+            return now
+        boot = boot_now()
+        served = {
+            here.id: (here.served_s + (0.0 if here.since_boot is None else boot - here.since_boot)) / queue.unit_s
+            for here in queue.here.values()
+            if here.served_s or here.since_boot is not None
+        }
+        outlook = Outlook(queue.floor, served, id, queue.now(), self.planner.learnt())
+        if self._preparing is None or self._preparing.done():
+            self._preparing = asyncio.ensure_future(asyncio.to_thread(outlook.prepare))
+        await asyncio.wait([self._preparing], timeout=_PATIENCE_S)
+        if not self._preparing.done():
+            later = " When it starts can be told in a minute: the simulator is being prepared."
+            return now.model_copy(update={"text": now.text + later})
+        self._preparing.result()
+        starts = await asyncio.to_thread(outlook.starts)
+        return with_futures(now, starts, queue.unit_s) if self._found(id).state == now.state else self._explain(id)
 
     # ------------------------------------------------------------------------------------------------------------ the scheduler
 
@@ -153,10 +197,12 @@ class Service:
         """Every plan that was in use."""
         return self.planner.plans()
 
+    @_changes
     def use_plan(self, number: int) -> PlanVersion:
         """Goes back to a plan, and pins it."""
         return self.planner.use(number)
 
+    @_changes
     def pin(self, pinned: bool) -> Status:
         """Keeps the plan in use, or lets it change."""
         self.planner.pin(pinned)

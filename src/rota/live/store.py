@@ -15,7 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from rota.live.errors import NoRoom
+from rota.live.errors import NoRoom, OtherVersion
 from rota.live.messages import ENDED, JobState
 
 __all__ = ["Job", "PlanRow", "Request", "Store"]
@@ -38,6 +38,7 @@ class Request:
     estimate_s: float | None
     after: list[int]
     after_any: list[int]
+    asked: list[float] | None = None  # the amounts asked for, where no type was named
 
 
 @dataclass(slots=True)
@@ -96,7 +97,11 @@ class Store:
         self._db.execute("PRAGMA synchronous=FULL")
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, _SCHEMA):
-            raise NoRoom(f"{path} was written by another version of Rota (schema {version}, this one has {_SCHEMA})")
+            self._db.close()
+            raise OtherVersion(
+                f"{path} was written by another version of Rota (schema {version}, this one has {_SCHEMA}): "
+                "run that version until its jobs have ended, or give another directory (--directory)"
+            )
         self.request = lru_cache(maxsize=256)(self._request)
         columns = ", ".join(f"{name} INTEGER PRIMARY KEY" if name == "id" else name for name in _COLUMNS)
         if version == _SCHEMA:  # nothing to write: a daemon can be started on a full disk

@@ -1,4 +1,4 @@
-"""Tasks beside the daemon's turns: kept alive while they run, heard of when they fail, ended together."""
+"""Tasks beside the daemon's turns: kept alive while they run, heard of when they fail (which ends the daemon), ended together."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import asyncio
 import traceback
 from collections.abc import Callable, Coroutine
 from typing import Any
+
+from rota.live.faults import report_fault
 
 __all__ = ["Tasks"]
 
@@ -35,4 +37,5 @@ class Tasks:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._tell("an error of the scheduler:\n" + "".join(traceback.format_exception(error)))
+            self._tell(f"an error of the scheduler: {traceback.format_exception_only(error)[-1].strip()}")
+            report_fault(error)

@@ -20,11 +20,12 @@ from rota.live.metrics import Histogram
 from rota.live.queue import Queue, boot_now
 from rota.live.shares import numbers
 from rota.live.store import Job, Request
+from rota.model.live import OWN_TYPE
 
 if TYPE_CHECKING:
     from rota.live.planner import Planner
 
-__all__ = ["explanation", "job_message", "phase_of", "status_of", "why_not"]
+__all__ = ["job_message", "phase_of", "status_of", "why_not", "with_futures"]
 
 _MOST_NAMED = 20
 _FUTURES = 10  # so many, or nothing is said about nine of ten
@@ -97,6 +98,8 @@ def status_of(queue: Queue, planner: Planner) -> Status:
         phase=phase,
         next_switch_s=until,
         load=estimate.load,
+        load_error=estimate.load_error,
+        load_basis=estimate.basis,
         planned_load=planner.load,
         warnings=warnings,
         starts=queue.counters.starts,
@@ -157,12 +160,12 @@ def _type_status(queue: Queue, planner: Planner, i: int, estimate: object) -> Ty
 
 def _own_status(queue: Queue) -> TypeStatus | None:
     own = [job for job in queue.floor.jobs.values() if job.kind == OWN]
-    response = queue.measures.response("own")
+    response = queue.measures.response(OWN_TYPE)
     if not own and not response.count:
         return None
     running = sum(job.state == "running" for job in own)
     return TypeStatus(
-        name="own",
+        name=OWN_TYPE,
         waiting=len(own) - running,
         running=running,
         ended=response.count,
@@ -220,7 +223,7 @@ def why_not(queue: Queue, job: Job, request: Request) -> tuple[str, int | None]:
         return f"It was told to stop and has {queue.settings.grace_s:g} s to do so; it starts again later.", None
     if job.state not in ("waiting", "suspended"):
         return f"It has ended: {job.state}{f' ({job.reason})' if job.reason else ''}.", None
-    floor, kind = queue.floor, queue.kind_of(job.type)
+    floor, kind = queue.floor, queue.kind_on_floor(job)
     ahead = 0
     for id in floor.waiting(kind):
         if id == job.id:
@@ -245,7 +248,8 @@ def why_not(queue: Queue, job: Job, request: Request) -> tuple[str, int | None]:
         slots, running = int(data.schedules[s, kind]), int(floor.state.running[kind])
         phase, until = phase_of(queue)
         if slots == 0:
-            served = [jobs_together(row, queue.system.names) for row in floor.policy.candidates if row[kind] > 0]  # type: ignore[union-attr]
+            rows = floor.policy.candidates  # type: ignore[union-attr]
+            served = dict.fromkeys(jobs_together(row, queue.system.names) for row in rows if row[kind] > 0)
             sentences.append(f"The rota now has {phase}, without a place for its type; it has one in: {'; '.join(served) or 'none'}.")
         elif running >= slots:
             sentences.append(f"The rota now has {phase}: {slots} place{'s' if slots > 1 else ''} for its type, all taken.")
@@ -258,16 +262,14 @@ def why_not(queue: Queue, job: Job, request: Request) -> tuple[str, int | None]:
     return " ".join(sentences), ahead
 
 
-def explanation(job: Job, text: str, ahead: int | None, starts: list[float], unit_s: float) -> Explanation:
-    """The answer, with what the futures say."""
+def with_futures(now: Explanation, starts: list[float], unit_s: float) -> Explanation:
+    """An answer with what the futures say."""
     if not starts:
-        return Explanation(id=job.id, state=job.state, text=text, ahead=ahead)
+        return now
     median, late = (float(np.quantile(starts, level)) * unit_s for level in (0.5, 0.9))
     if len(starts) < _FUTURES:
         futures = f"{len(starts)} simulated future{'s' * (len(starts) > 1)}"
         rough = f" By {futures}, all there was time for, it starts in about {duration(median)}."
-        return Explanation(id=job.id, state=job.state, text=text + rough, ahead=ahead, start_median_s=median, runs=len(starts))
+        return now.model_copy(update={"text": now.text + rough, "start_median_s": median, "runs": len(starts)})
     expected = f" By {len(starts)} futures simulated from now, it starts in about {duration(median)}, in nine of ten by {duration(late)}."
-    return Explanation(
-        id=job.id, state=job.state, text=text + expected, ahead=ahead, start_median_s=median, start_p90_s=late, runs=len(starts)
-    )
+    return now.model_copy(update={"text": now.text + expected, "start_median_s": median, "start_p90_s": late, "runs": len(starts)})

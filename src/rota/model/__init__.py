@@ -16,7 +16,7 @@ from rota.model.sizes import (
     Weibull,
 )
 from rota.model.spec import json_schema, read_system
-from rota.model.system import JobType, Preemption, System
+from rota.model.system import JobType, Preemption, System, TimeUnit
 from rota.model.workload import Chunk, Workload
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "Preemption",
     "SizeDistribution",
     "System",
+    "TimeUnit",
     "Weibull",
     "Workload",
     "json_schema",

@@ -7,10 +7,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rota.errors import BadSpec, Problem, problems_of
+from rota.model.system import SECONDS, TimeUnit
 
-__all__ = ["LiveSettings", "live_settings"]
+__all__ = ["OWN_TYPE", "LiveSettings", "live_settings"]
 
-_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+OWN_TYPE = "own"  # what the scheduler calls jobs that no type encloses; so no type has this name
+
 _RELEASED = ("core", "cpu", "network", "bandwidth")  # what a stopped process does not use
 
 
@@ -19,7 +21,7 @@ class LiveSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    time_unit: Literal["s", "min", "h", "d"] = Field(default="s", description="the unit of time of the file's rates and sizes")
+    time_unit: TimeUnit = Field(default="s", description="the unit of time of the file's rates and sizes; rather at the top of the file")
     preemption: Literal["none", "suspend", "requeue"] = Field(
         default="none", description="none: no running job is stopped; suspend: SIGSTOP, SIGCONT; requeue: ended, and started again"
     )
@@ -40,7 +42,7 @@ class LiveSettings(BaseModel):
     @property
     def unit_s(self) -> float:
         """Seconds in a unit of time."""
-        return _SECONDS[self.time_unit]
+        return SECONDS[self.time_unit]
 
     def releases(self, resource: str) -> bool:
         """Whether a suspended job gives this resource back."""

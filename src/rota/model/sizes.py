@@ -15,12 +15,13 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from rota.arrays import Array
+from rota.errors import BadSpec, Problem, problems_of
 
 __all__ = [
     "BoundedPareto",
@@ -52,6 +53,17 @@ class SizeDistribution(BaseModel):
     """What all distributions share. `mean` is a field of some and computed by others; `moment(1)` always is."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __init__(self, /, *values: Any, **fields: Any) -> None:
+        if values:
+            names = ", ".join(f"{name}=…" for name in type(self).model_fields if name != "distribution")
+            raise BadSpec([Problem(type(self).__name__, f"takes its parameters by name: {names}", values[0])])
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise BadSpec(problems_of(error), type(self).__name__) from None
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # a spec is read without it, and knows the places of its problems
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SizeDistribution):

@@ -16,12 +16,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from rota.arguments import checked_path
 from rota.errors import BadSpec, Problem, problems_of
-from rota.model.live import LiveSettings
+from rota.model.live import OWN_TYPE, LiveSettings
 from rota.model.sizes import Exponential, NonNegative, Positive, Size, SizeDistribution
-from rota.model.system import DEMANDS_NOTHING, Preemption, System, exceeds, never_fits
+from rota.model.system import DEMANDS_NOTHING, Preemption, System, TimeUnit, exceeds, never_fits
 
-__all__ = ["SPEC_VERSION", "json_schema", "parse_system", "read_system", "system_from", "write_toml"]
+__all__ = ["SPEC_VERSION", "json_schema", "parse_system", "read_system", "spec_text", "system_from", "write_toml"]
 
 SPEC_VERSION = 1
 
@@ -63,6 +64,7 @@ class _Spec(_Strict):
     model_config = ConfigDict(extra="forbid", title="Rota system")
 
     version: Literal[1] = Field(1, description="version of this format")
+    time_unit: TimeUnit | None = Field(None, description="the unit of time of rates and sizes, for real jobs and traces")
     server: dict[str, Positive] = Field(description="the server's resources and how much it has of each", min_length=1)
     preemption: _Preemption = _Preemption.model_construct()
     jobs: dict[str, _Job] = Field(description="the job types by name", min_length=1)
@@ -77,14 +79,17 @@ def json_schema() -> dict[str, Any]:
 
 def read_system(path: str | Path) -> System:
     """Reads a system from its TOML file. Raises `BadSpec` with every problem at once."""
-    source = str(path)
+    return parse_system(spec_text(path), str(path))
+
+
+def spec_text(path: str | Path) -> str:
+    """The text of a spec's file."""
     try:
-        text = Path(path).read_bytes().decode("utf-8")
+        return checked_path(path).read_bytes().decode("utf-8")
     except OSError as error:
-        raise BadSpec([Problem("file", f"cannot be read: {error.strerror or error}")], source) from None
+        raise BadSpec([Problem("file", f"cannot be read: {error.strerror or error}")], str(path)) from None
     except UnicodeDecodeError as error:
-        raise BadSpec([Problem("file", f"is not UTF-8 text: {error.reason} at byte {error.start}")], source) from None
-    return parse_system(text, source)
+        raise BadSpec([Problem("file", f"is not UTF-8 text: {error.reason} at byte {error.start}")], str(path)) from None
 
 
 def parse_system(text: str, source: str | None = None) -> System:
@@ -110,6 +115,11 @@ def system_from(raw: dict[str, Any]) -> System:
     except ValidationError as error:
         problems += [_in_the_file(problem) for problem in problems_of(error)]
     problems += _problems_between_parts(raw)
+    unit, live = (None, None) if spec is None else (spec.time_unit, spec.live)
+    if live is not None and "time_unit" in live.model_fields_set:
+        if unit is not None and unit != live.time_unit:
+            problems.append(Problem("live.time_unit", f'is not time_unit = "{unit}" at the top: give one of them', live.time_unit))
+        unit = live.time_unit
     if problems or spec is None:
         raise BadSpec(problems)
 
@@ -123,6 +133,7 @@ def system_from(raw: dict[str, Any]) -> System:
         resources=resources,
         preemption=spec.preemption.model,
         setup_time=spec.preemption.setup_time,
+        time_unit=unit,
     )
 
 
@@ -146,6 +157,8 @@ def _problems_between_parts(raw: dict[str, Any]) -> list[Problem]:
     if not isinstance(jobs, dict):
         return []
     for name, job in jobs.items():
+        if name == OWN_TYPE:
+            problems.append(Problem(f"jobs.{name}", "is what the scheduler calls jobs that no type encloses: give the type another name"))
         if not isinstance(job, dict):
             continue
         if ("mean_size" in job) == ("size" in job):
@@ -219,7 +232,7 @@ def _with_line(problem: Problem, lines: dict[str, int]) -> Problem:
 
 def write_toml(system: System) -> str:
     """The spec of a system; `parse_system` of it gives the system back, bit for bit."""
-    out = [f"version = {SPEC_VERSION}", "", "[server]"]
+    out = [f"version = {SPEC_VERSION}", *([] if system.time_unit is None else [f'time_unit = "{system.time_unit}"']), "", "[server]"]
     out += [f"{_key(name)} = {_number(amount)}" for name, amount in zip(system.resources, system.capacity, strict=True)]
     out += ["", "[preemption]", f'model = "{system.preemption}"']
     if system.setup_time is not None:

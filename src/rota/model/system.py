@@ -8,22 +8,26 @@ D (K, R)  demand          what a job of type i holds while it runs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rota.arguments import write_text
 from rota.arrays import Array
 from rota.display import html_table, html_title, number
 from rota.errors import BadSpec, Problem
 from rota.model.sizes import Exponential, SizeDistribution
 
-__all__ = ["JobType", "Preemption", "System"]
+__all__ = ["SECONDS", "JobType", "Preemption", "System", "TimeUnit", "check_system"]
 
 Preemption = Literal["full", "none", "setup"]
+TimeUnit = Literal["s", "min", "h", "d"]
+SECONDS: dict[TimeUnit, float] = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 _PATIENCE_S = 20.0
@@ -43,7 +47,8 @@ class JobType:
 class System:
     """Capacities, job types, rates and sizes. Arrays are read-only; every rule is checked when a system is made.
 
-    Sizes are exponential with the given `service_rate`, or any distributions given as `sizes` (one per type).
+    Sizes are exponential with the given `service_rate` or `mean_size`, or any distributions given as `sizes` (one per type). Rates and
+    sizes are in any one unit of time; `time_unit` ("s", "min", "h" or "d") says which, where real jobs or a trace have to agree with it.
     """
 
     capacity: Array
@@ -55,6 +60,7 @@ class System:
     sizes: tuple[SizeDistribution, ...]
     preemption: Preemption
     setup_time: float | None
+    time_unit: TimeUnit | None
 
     def __init__(
         self,
@@ -67,6 +73,8 @@ class System:
         sizes: Sequence[SizeDistribution] | None = None,
         preemption: Preemption = "none",
         setup_time: float | None = None,
+        time_unit: TimeUnit | None = None,
+        mean_size: ArrayLike | None = None,
     ) -> None:
         problems: list[Problem] = []
         P = _array("capacity", capacity, 1, problems)
@@ -75,27 +83,35 @@ class System:
         if problems:
             raise BadSpec(problems)
         K, R = D.shape
-        types = tuple(names) if names is not None else tuple(f"type{i + 1}" for i in range(K))
-        kinds = tuple(resources) if resources is not None else tuple(f"resource{r + 1}" for r in range(R))
+        types = _labels("names", names) if names is not None else tuple(f"type{i + 1}" for i in range(K))
+        kinds = _labels("resources", resources) if resources is not None else tuple(f"resource{r + 1}" for r in range(R))
 
-        if sizes is not None and service_rate is None:
-            distributions = tuple(sizes)
+        if sum(each is not None for each in (service_rate, mean_size, sizes)) != 1:
+            raise BadSpec([Problem("service_rate", "give either service_rate, mean_size or sizes, and only one of them")])
+        if sizes is not None:
+            distributions = _distributions(sizes)
             with np.errstate(divide="ignore", over="ignore"):  # reported below
                 mu: Array = 1.0 / np.array([size.moment(1) for size in distributions])
-        elif service_rate is not None and sizes is None:
-            mu = _array("service_rate", service_rate, 1, problems)
-            bad = ~(np.isfinite(mu) & (mu > 0))
-            problems += [Problem(f"service_rate[{i}]", "must be positive and finite", mu[i]) for i in np.flatnonzero(bad)]
+        else:
+            place = "service_rate" if mean_size is None else "mean_size"
+            given = service_rate if mean_size is None else mean_size
+            assert given is not None
+            numbers = _array(place, given, 1, problems)
+            bad = ~(np.isfinite(numbers) & (numbers > 0))
+            problems += [Problem(f"{place}[{i}]", "must be positive and finite", float(numbers[i])) for i in np.flatnonzero(bad)]
             if problems:
                 raise BadSpec(problems)
-            distributions = tuple(Exponential(mean=float(1.0 / rate)) for rate in mu)
-        else:
-            raise BadSpec([Problem("service_rate", "give either service_rate or sizes, and only one of them")])
+            with np.errstate(over="ignore"):  # reported below
+                mu = numbers if mean_size is None else 1.0 / numbers
+                means = 1.0 / numbers if mean_size is None else numbers
+            if not np.isfinite([*mu, *means]).all():
+                raise BadSpec([Problem(place, "is out of the range of floats", numbers.tolist())])
+            distributions = tuple(Exponential(mean=float(mean)) for mean in means)
 
         for field, length, wanted in [
             ("capacity", len(P), R),
             ("arrival_rate", len(lam), K),
-            ("service_rate" if sizes is None else "sizes", len(mu), K),
+            ("sizes" if sizes is not None else place, len(mu), K),
             ("names", len(types), K),
             ("resources", len(kinds), R),
         ]:
@@ -105,6 +121,8 @@ class System:
             raise BadSpec(problems)
         problems += _value_problems(P, D, lam, mu, types, kinds)
         problems += _preemption_problems(preemption, setup_time)
+        if time_unit is not None and time_unit not in get_args(TimeUnit):
+            problems.append(Problem("time_unit", 'must be "s", "min", "h" or "d"', time_unit))
         if problems:
             raise BadSpec(problems)
 
@@ -120,15 +138,22 @@ class System:
             ("sizes", distributions),
             ("preemption", preemption),
             ("setup_time", setup_time),
+            ("time_unit", time_unit),
         ]:
             object.__setattr__(self, field, value)
 
     # ------------------------------------------------------------------------------------------------------ what it is
 
     @property
+    def unit_s(self) -> float | None:
+        """Seconds in a unit of time, if it is known."""
+        return None if self.time_unit is None else SECONDS[self.time_unit]
+
+    @property
     def offered_work(self) -> Array:
         """λ ⊘ μ: the mean number of busy slots of each type, whatever the policy (K,)."""
-        return self.arrival_rate / self.service_rate
+        with np.errstate(over="ignore", under="ignore"):  # `rota.system_load` refuses what is too large or too small
+            return self.arrival_rate / self.service_rate
 
     @property
     def job_types(self) -> tuple[JobType, ...]:
@@ -138,12 +163,23 @@ class System:
             for name, demand, rate, size in zip(self.names, self.demand, self.arrival_rate, self.sizes, strict=True)
         )
 
+    def type_index(self, which: int | str) -> int:
+        """The number of a type, given by its name or by its number 0 … K−1."""
+        K = len(self.names)
+        if isinstance(which, str):
+            if which not in self.names:
+                raise BadSpec([Problem("type", f"no such type (there are: {', '.join(self.names)})", which)])
+            return self.names.index(which)
+        if not isinstance(which, int | np.integer) or isinstance(which, bool) or not 0 <= which < K:
+            raise BadSpec([Problem("type", f"must be a name ({', '.join(self.names)}) or a number 0…{K - 1}", which)])
+        return int(which)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, System):
             return NotImplemented
         return (
-            (self.names, self.resources, self.sizes, self.preemption, self.setup_time)
-            == (other.names, other.resources, other.sizes, other.preemption, other.setup_time)
+            (self.names, self.resources, self.sizes, self.preemption, self.setup_time, self.time_unit)
+            == (other.names, other.resources, other.sizes, other.preemption, other.setup_time, other.time_unit)
             and np.array_equal(self.capacity, other.capacity)
             and np.array_equal(self.demand, other.demand)
             and np.array_equal(self.arrival_rate, other.arrival_rate)
@@ -162,7 +198,7 @@ class System:
         if (factor is None) == (load is None):
             raise BadSpec([Problem("scaled", "give either factor or load, and only one of them")])
         wanted = factor if factor is not None else load
-        if wanted is None or not (np.isfinite(wanted) and wanted >= 0):
+        if not (isinstance(wanted, Real) and np.isfinite(float(wanted)) and wanted >= 0):
             raise BadSpec([Problem("scaled", "needs a finite number, not negative", wanted)])
         if factor is None:
             # The one look to the right in this room: the public face promises system.scaled(load=...).
@@ -171,7 +207,7 @@ class System:
             now = system_load(self, time_limit_s=_PATIENCE_S).load
             if now == 0:
                 raise BadSpec([Problem("scaled", "a system without arrivals has load 0 at any scale")])
-            factor = wanted / now
+            factor = float(wanted) / now
         return self.replace(arrival_rate=self.arrival_rate * factor)
 
     def with_preemption(self, model: Preemption, setup_time: float | None = None) -> System:
@@ -181,7 +217,7 @@ class System:
     def replace(self, **changes: object) -> System:
         """A copy with some fields changed, as in `system.replace(capacity=[24, 15, 50])`."""
         fields = {field: getattr(self, field) for field in self.__dataclass_fields__ if field != "service_rate"}
-        if "service_rate" in changes and "sizes" not in changes:
+        if ("service_rate" in changes or "mean_size" in changes) and "sizes" not in changes:
             del fields["sizes"]
         return System(**{**fields, **changes})
 
@@ -206,7 +242,31 @@ class System:
 
     def save(self, path: str | Path) -> None:
         """Writes `to_toml()` to a file."""
-        Path(path).write_text(self.to_toml(), encoding="utf-8")
+        write_text(path, self.to_toml())
+
+
+def check_system(system: object) -> None:
+    """Raises `BadSpec` unless this is a system: a path, say, is none yet."""
+    if not isinstance(system, System):
+        raise BadSpec([Problem("system", "must be a rota.System (rota.read_system reads one from its file)", system)])
+
+
+def _distributions(sizes: object) -> tuple[SizeDistribution, ...]:
+    """The distributions; anything else is refused."""
+    if isinstance(sizes, str | SizeDistribution) or not isinstance(sizes, Iterable):
+        raise BadSpec([Problem("sizes", "must be a list of distributions, one per type, as [rota.Exponential(mean=2.0)]", sizes)])
+    given = tuple(sizes)
+    rule = "must be a size distribution, as rota.Exponential(mean=2.0); for plain means use mean_size"
+    problems = [Problem(f"sizes[{i}]", rule, size) for i, size in enumerate(given) if not isinstance(size, SizeDistribution)]
+    if problems or not given:
+        raise BadSpec(problems or [Problem("sizes", "must not be empty")])
+    return given
+
+
+def _labels(place: str, labels: object) -> tuple[str, ...]:
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise BadSpec([Problem(place, "must be a list of names", labels)])
+    return tuple(labels)
 
 
 def _array(name: str, values: ArrayLike, ndim: int, problems: list[Problem]) -> Array:

@@ -25,7 +25,11 @@ class Chunk(NamedTuple):
 
 
 class Workload(Protocol):
-    """Anything that gives jobs in chunks, in order of arrival."""
+    """Anything that gives jobs in chunks, in order of arrival: a trace, a list, or an arrival process of your own.
+
+    All chance comes from the seed, so that one seed gives the same jobs to every policy. A workload with an end may have a length. One
+    that is the same for every seed says so by an attribute `fixed = True`.
+    """
 
     def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
         """The jobs; a stream may have no end."""

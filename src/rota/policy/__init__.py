@@ -1,7 +1,7 @@
 """Policies as plain frozen data; save and load as JSON."""
 
 from rota.policy.files import policy_from_json, policy_to_json, read_policy, save_policy
-from rota.policy.msr import MSR, EmptySlots, Opening, Route, is_strongly_connected, stationary_law
+from rota.policy.msr import MSR, EmptySlots, Opening, Route, is_strongly_connected, repeats_itself, stationary_law
 from rota.policy.others import EASY, FCFS, Custom, FirstFit, MaxWeight, RandomizedTimers, ServerFilling
 from rota.policy.plan_file import PlanFile, plan_file_from_json, plan_file_to_json, read_plan_file
 
@@ -28,6 +28,7 @@ __all__ = [
     "policy_to_json",
     "read_plan_file",
     "read_policy",
+    "repeats_itself",
     "save_policy",
     "stationary_law",
 ]

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
+from rota.arguments import checked_path, write_text
 from rota.errors import BadSpec, Problem, problems_of
 from rota.model import Preemption
 from rota.model.sizes import Finite, Positive
@@ -177,7 +178,7 @@ def _without_rota(raw: dict[str, Any], source: str | None) -> WithoutRota:
 
 def save_policy(policy: MSR | WithoutRota, path: str | Path) -> None:
     """Writes a policy to a file."""
-    Path(path).write_text(policy_to_json(policy), encoding="utf-8")
+    write_text(path, policy_to_json(policy))
 
 
 def read_policy(path: str | Path) -> MSR | WithoutRota:
@@ -188,7 +189,7 @@ def read_policy(path: str | Path) -> MSR | WithoutRota:
 def text_of(path: str | Path) -> str:
     """The text of a file; raises `BadSpec` where there is none to read."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return checked_path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise BadSpec([Problem("file", f"cannot be read: {error.strerror or error}")], str(path)) from None
     except UnicodeDecodeError as error:

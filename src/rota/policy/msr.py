@@ -34,6 +34,8 @@ class MSR:
 
     `switching_rate` α: mean number of departures from working states per unit of working time. The candidates are visited in a loop, in
     the order given (`rota.design_policy` sorts them as the paper does), unless a `generator` (n, n) between working states is given.
+    A schedule may come up more than once, as A in the loop A, B, A, C: each visit is a candidate with its own weight, and A runs for the
+    sum of them.
     `setup_rate` γ: with preemption "setup" only.
 
     How an nMSR moves between two schedules: `route` is the order in which slots are drained, "type-order" (the paper's figure),
@@ -72,9 +74,14 @@ class MSR:
     ) -> None:
         W = _candidates(candidates)
         n, K = W.shape
+        if not isinstance(backfill, bool | np.bool_):
+            raise BadSpec([Problem("backfill", "must be True or False", backfill)])
         G = None if generator is None else _generator(generator, n)
         pi = _weights(weights, n, G)
         problems = _choice_problems(preemption, opening, empty_slots)
+        if G is None and repeats_itself(W):
+            rule = "has the same schedule twice in a row, where the loop would change nothing: add their weights instead"
+            problems.append(Problem("candidates", rule))
         orders = _route(route, n, K, problems)
         alpha = switching_rate
         if G is not None and n > 1:
@@ -163,10 +170,12 @@ def _candidates(candidates: ArrayLike) -> Int:
         raise BadSpec([Problem("candidates", "must be a table of counts, one row per candidate", given.shape)])
     if not ((given >= 0) & (given < 2**53) & (given == np.floor(given))).all():  # says no to NaN too
         raise BadSpec([Problem("candidates", "must be whole numbers, not negative", given.tolist())])
-    W = given.astype(np.int64)
-    if len(np.unique(W, axis=0)) != len(W):
-        raise BadSpec([Problem("candidates", "has the same schedule twice: add their weights instead")])
-    return W
+    return given.astype(np.int64)
+
+
+def repeats_itself(loop: Int) -> bool:
+    """Whether a schedule of the loop (n, K) is followed by itself; it may come up again later, but there nothing would change."""
+    return len(loop) > 1 and bool((loop == np.roll(loop, -1, axis=0)).all(axis=1).any())
 
 
 def _weights(weights: ArrayLike | None, n: int, generator: Array | None) -> Array:

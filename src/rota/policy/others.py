@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
+from rota.arguments import is_real, whole
 from rota.display import html_lines, html_title
 from rota.errors import BadSpec, Problem
 
@@ -68,7 +68,7 @@ class RandomizedTimers(_Shown):
         problems = [
             Problem(name, "must be positive and finite", value)
             for name, value in (("rate", self.rate), ("power", self.power), ("floor", self.floor))
-            if not (np.isfinite(value) and value > 0)
+            if not (is_real(value) and value > 0)
         ]
         if problems:
             raise BadSpec(problems)
@@ -79,7 +79,8 @@ class Custom:
     """A policy of your own: `decide(state, target) -> time of the next question`, see `rota.decide`.
 
     `data` reaches the function as `state.data`; `memory` and `counters` are the numbers of floats and integers it may keep between calls.
-    With `compiled=None` the function is compiled if numba can, and runs as plain Python otherwise.
+    With `compiled=None` the function is compiled if numba can, and runs as plain Python otherwise. Compiled code looks at the bounds of
+    arrays only if `rota.simulate(…, check=True)` asks for it.
     """
 
     decide: Callable[[Any, Any], float]
@@ -89,6 +90,29 @@ class Custom:
     counters: int = 8
     compiled: bool | None = None
 
+    def __post_init__(self) -> None:
+        problems = (
+            [] if _takes_two(self.decide) else [Problem("decide", "must be a function of two arguments, state and target", self.decide)]
+        )
+        if self.compiled not in (None, True, False):
+            problems.append(Problem("compiled", "must be True, False, or None (compiled where possible)", self.compiled))
+        if problems:
+            raise BadSpec(problems)
+        for name in ("memory", "counters"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), 0))
+
     def _repr_html_(self) -> str:
         about = (self.decide.__doc__ or "").strip().partition("\n")[0]
         return html_title(f"{self.name}, a policy of your own") + html_lines(about)
+
+
+def _takes_two(function: object) -> bool:
+    if not callable(function):
+        return False
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # it does not say what it takes
+        return True
+    return True

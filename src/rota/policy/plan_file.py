@@ -28,7 +28,10 @@ PLAN_VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class PlanFile:
-    """A system, the policy to run on it, and what to expect: `predicted` response times by type (mean, p50, p95, p99)."""
+    """A system, the policy to run on it, and what to expect: `predicted` response times by type (mean, p50, p95, p99).
+
+    The unit of time is known if the system or the `live` table says it; seconds are assumed otherwise.
+    """
 
     system: System
     policy: MSR | WithoutRota
@@ -39,6 +42,13 @@ class PlanFile:
     def __post_init__(self) -> None:
         if isinstance(self.policy, MSR) and self.policy.names is None:  # in the file, types have names
             object.__setattr__(self, "policy", self.policy.replace(names=self.system.names))
+        said = self.live.time_unit if "time_unit" in self.live.model_fields_set else None
+        if self.system.time_unit is None and said is not None:
+            object.__setattr__(self, "system", self.system.replace(time_unit=said))
+        elif self.system.time_unit is not None and said not in (None, self.system.time_unit):
+            raise BadSpec([Problem("live.time_unit", f'is not the "{self.system.time_unit}" of the system', said)])
+        elif self.system.time_unit is not None:
+            object.__setattr__(self, "live", self.live.model_copy(update={"time_unit": self.system.time_unit}))
 
 
 def plan_file_to_json(plan: PlanFile) -> str:

@@ -15,10 +15,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from rota.arrays import Array, Int
-from rota.capacity import Units, fits, integer_units
+from rota.capacity import Units, integer_units
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import System
+from rota.model.system import check_system
 from rota.policy import MSR, is_strongly_connected, stationary_law
+from rota.process.check import require_fit
 from rota.process.process import SETUP, TIMER, ModulatingProcess
 
 __all__ = ["build_process", "rates_from_weights", "working_generator"]
@@ -39,21 +41,15 @@ def build_process(system: System, policy: MSR) -> ModulatingProcess:
 
 def check_policy(system: System, policy: MSR) -> None:
     """Raises if the policy is not one for this system."""
+    check_system(system)
+    if not isinstance(policy, MSR):
+        raise BadSpec([Problem("policy", "must be a rota.MSR: no other policy has a modulating process", policy)])
     K = len(system.names)
     if policy.candidates.shape[1] != K:
         raise BadSpec([Problem("candidates", f"needs {K} counts per candidate, as the system has {K} types", policy.candidates.shape)])
     if policy.names is not None and policy.names != system.names:
         raise BadSpec([Problem("types", f"differ from those of the system ({', '.join(system.names)})", list(policy.names))])
-    good = np.atleast_1d(fits(system, policy.candidates))
-    if not good.all():
-        s = int(np.argmin(good))
-        used = policy.candidates[s] @ system.demand
-        over = [
-            f"{resource} {need:g} of {have:g}"
-            for resource, need, have in zip(system.resources, used, system.capacity, strict=True)
-            if need > have
-        ]
-        raise Infeasible(f"candidate {policy.candidates[s].tolist()} does not fit the server: it needs {', '.join(over)}")
+    require_fit(system, policy.candidates, "candidate")
 
 
 def working_generator(policy: MSR) -> Array:

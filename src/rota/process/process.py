@@ -21,7 +21,9 @@ from scipy.sparse.linalg import splu
 
 from rota.arrays import Array, Int
 from rota.display import html_table, html_title, number, per_cent
+from rota.errors import BadSpec
 from rota.policy import stationary_law
+from rota.process.check import field_problems, frozen_field
 
 __all__ = ["SETUP", "TIMER", "ModulatingProcess"]
 
@@ -49,7 +51,10 @@ class ModulatingProcess:
 
     def __post_init__(self) -> None:
         for field in ("schedules", "held", "candidate", "source", "target", "rate", "trigger"):
-            getattr(self, field).flags.writeable = False
+            object.__setattr__(self, field, frozen_field(field, getattr(self, field), whole=field != "rate"))
+        object.__setattr__(self, "names", tuple(self.names))
+        if problems := field_problems(self):
+            raise BadSpec(problems, "the modulating process")
 
     def __len__(self) -> int:
         return len(self.schedules)

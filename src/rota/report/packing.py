@@ -6,7 +6,6 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
-import numpy as np
 import polars as pl
 
 from rota.report.style import styled, text_colour, type_colour, type_colours
@@ -66,18 +65,20 @@ def _moved(x: Any, field: str) -> Any:
 def schedule_table(plan: Load | MSR, system: System) -> pl.DataFrame:
     """A row per schedule, resource and type: `jobs`, the `share` of the resource they hold, and where the segment begins and ends.
 
-    The heaviest schedule comes first.
+    The heaviest schedule comes first. A schedule that the loop visits more than once is there once, with all of its time.
     """
+    time: dict[tuple[int, ...], float] = {}
+    for schedule, weight in zip(map(tuple, plan.candidates.tolist()), plan.weights.tolist(), strict=True):
+        time[schedule] = time.get(schedule, 0.0) + weight
     rows: list[dict[str, object]] = []
-    for s in np.argsort(-plan.weights, kind="stable"):
-        counts = plan.candidates[s]
-        running = ", ".join(f"{int(n)} {name}" for n, name in zip(counts, system.names, strict=True) if n)
-        label = f"{plan.weights[s]:.1%} of the time: {running or 'nothing'}"
+    for counts, weight in sorted(time.items(), key=lambda item: -item[1]):
+        running = ", ".join(f"{n} {name}" for n, name in zip(counts, system.names, strict=True) if n)
+        label = f"{weight:.1%} of the time: {running or 'nothing'}"
         for r, resource in enumerate(system.resources):
             begin = 0.0
             for i, name in enumerate(system.names):
                 share = float(counts[i] * system.demand[i, r] / system.capacity[r])
-                row = {"schedule": label, "weight": float(plan.weights[s]), "resource": resource, "type": name, "jobs": int(counts[i])}
+                row = {"schedule": label, "weight": weight, "resource": resource, "type": name, "jobs": counts[i]}
                 place = {"share": share, "start": begin, "end": begin + share, "middle": begin + share / 2}
                 rows.append({**row, **place, "ink": text_colour(type_colour(i))})
                 begin += share

@@ -21,7 +21,9 @@ from rota.study.plan_words import TITLES, in_three
 if TYPE_CHECKING:
     from rota.study import Plan
 
-__all__ = ["plan_html"]
+__all__ = ["GENERATOR", "plan_html"]
+
+GENERATOR = '<meta name="generator" content="rota plan">'  # by which a page is known as one that may be renewed
 
 
 def plan_html(plan: Plan, *, source: str = "the system", command: str | None = None, spec: str | None = None) -> str:
@@ -48,6 +50,7 @@ def plan_html(plan: Plan, *, source: str = "the system", command: str | None = N
 <html lang="en">
 <head>
 <meta charset="utf-8">
+{GENERATOR}
 <meta http-equiv="Content-Security-Policy" content="{PAGE_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="data:,">
@@ -200,12 +203,13 @@ def _types(plan: Plan) -> str:
 def _comparison(plan: Plan) -> str:
     rows, table = [], plan.table()
     for row in table.to_dicts():
-        settled = row["stable"]
+        settled = row["stable"] and not np.isnan(row["mean_response_time"])
         none = row["difference"] is None
+        unsettled = "too few jobs of " + ", ".join(row["unknown"]) if row["stable"] else "keeps growing"
         rows.append(
             (
                 escape(row["policy"]),
-                value(row["mean_response_time"], 4) if settled else "keeps growing",
+                value(row["mean_response_time"], 4) if settled else escape(unsettled),
                 plus_minus(row["interval"]),
                 "" if not settled else "–" if none else f"{row['difference']:+.3g}",
                 plus_minus(row["difference_interval"]) if settled and not none else "",
@@ -271,8 +275,7 @@ def _how(plan: Plan, command: str, spec: str) -> str:
         "command": f"<code>{escape(command)}</code>",
         "jobs": f"{plan.jobs:,} per policy at today's load, {plan.grid_jobs:,} at every other load",
         "seed": f"{plan.seed} (rotas to be backfilled were chosen with seed {plan.seed + 1})",
-        "warm-up": "found by MSER for each run; "
-        + ", ".join(f"{escape(name)} {result.warmup:.0%}" for name, result in plan.results.items()),
+        "warm-up": f"the first {plan.results[plan.recommended_name].warmup:.0%} of each run",
         "computed in": f"{plan.time_s:.0f} s",
         "versions": f"Rota {plan.version}, Python {sys.version.split()[0]}, NumPy {np.__version__}, Polars {pl.__version__}",
     }

@@ -190,27 +190,26 @@ def watch(system: System, policy: MSR, *, jobs: int = 60, seed: int = 0) -> Watc
     from rota.simulation import simulate
 
     brain, process = brain_of(system, policy), build_process(system, policy)
-    moves: list[tuple[float, int]] = []
+    moves: list[tuple[float, int, bool]] = []
 
     def decide(state: Any, target: Any) -> float:
         again = float(brain.decide(state, target))
-        s = int(state.counters[0])
-        if not moves or moves[-1][1] != s:
-            moves.append((float(state.clock[0]), s))
+        now = int(state.counters[0]), bool(state.mode[0] == 0)
+        if not moves or moves[-1][1:] != now:
+            moves.append((float(state.clock[0]), *now))
         return again
 
     spied = Custom(decide, policy_name(policy), brain.data, brain.memory, brain.counters, compiled=False)
     log = simulate(system, spied, jobs=max(4 * jobs, _ENOUGH), seed=seed, log_jobs=jobs).log
     assert log is not None
     end = float(np.asarray(log["time"].max()))
-    starts = np.array([time for time, _ in moves])
-    states = [s for _, s in moves]
+    starts = np.array([time for time, _, _ in moves])
     modes = pl.DataFrame(
         {
             "start": starts,
             "end": np.append(starts[1:], max(end, starts[-1])),
-            "state": ["(" + ", ".join(str(int(u)) for u in process.schedules[s]) + ")" for s in states],
-            "working": [bool(process.working[s]) for s in states],
+            "state": ["(" + ", ".join(str(int(u)) for u in process.schedules[s]) + ")" for _, s, _ in moves],
+            "working": [working for _, _, working in moves],
         }
     )
     return Watched(log, _clipped(modes, end))

@@ -4,7 +4,7 @@ from rota.simulation.compare import Comparison, Difference, compare, compare_pai
 from rota.simulation.named import POLICY_NAMES, as_policy
 from rota.simulation.replicate import Replications, replicate
 from rota.simulation.result import Result
-from rota.simulation.simulate import SimulationProgress, simulate
+from rota.simulation.simulate import SimulationProgress, enough_jobs, simulate
 from rota.simulation.workload import Jobs, PoissonArrivals
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "as_policy",
     "compare",
     "compare_pair",
+    "enough_jobs",
     "replicate",
     "simulate",
 ]

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rota.decide import policy_name
-from rota.display import html_lines, html_table, html_title, number
-from rota.errors import RotaError
+from rota.display import html_lines, html_table, html_title, number, verdict_cells
+from rota.errors import BadSpec, Problem, RotaError
 from rota.model import System, Workload
 from rota.policy import Policy
-from rota.simulation.named import as_policy
+from rota.simulation.arguments import checked_run
+from rota.simulation.named import as_policies, as_workload
 from rota.simulation.result import Result
 from rota.simulation.simulate import SimulationProgress, simulate
-from rota.simulation.statistics import half_width
+from rota.simulation.statistics import difference_interval
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,9 +49,15 @@ class Comparison:
 
     @property
     def best(self) -> Result | None:
-        """The stable result of lowest mean response time."""
-        stable = [result for result in self.results if result.stable]
+        """The result of lowest mean response time, of those that have one."""
+        stable = [result for result in self.results if result.stable and not np.isnan(result.mean_response_time)]
         return min(stable, key=lambda result: result.mean_response_time, default=None)
+
+    @property
+    def remarks(self) -> tuple[tuple[str, str], ...]:
+        """What to know before the numbers are believed: policy and sentence."""
+        names = self.labels or [result.name for result in self.results]
+        return tuple((label, text) for label, result in zip(names, self.results, strict=True) for text in result.remarks)
 
     def __repr__(self) -> str:
         return repr(self.table())
@@ -59,9 +67,9 @@ class Comparison:
         rows = []
         for row in self.table().to_dicts():
             cells = [number(row[name], places) for name, places in digits.items()]
-            rows.append((row["policy"], *(cells if row["stable"] else ["unstable", *[""] * 6]), number(row["preemption_rate"])))
+            rows.append((row["policy"], *(verdict_cells(row, 7) or cells), number(row["preemption_rate"])))
         head = ["policy", "mean", "±", "worse than the best by", "±", "50%", "95%", "99%", "preemptions"]
-        refused = "\n".join(f"{label}: {message}" for label, message in self.errors.items())
+        refused = "\n".join(f"{label}: {message}" for label, message in [*self.errors.items(), *self.remarks])
         return html_title("Response time, all on the same jobs") + html_table(head, rows) + html_lines(refused)
 
     def table(self) -> pl.DataFrame:
@@ -71,7 +79,8 @@ class Comparison:
         best = self.best
         rows = []
         for label, result in zip(self.labels or [result.name for result in self.results], self.results, strict=True):
-            difference = compare_pair(result, best) if best is not None and result.stable and result is not best else None
+            paired = best is not None and result.stable and result is not best and result.jobs == best.jobs
+            difference = compare_pair(result, best) if best is not None and paired else None
             rows.append(
                 {
                     "policy": label,
@@ -97,14 +106,16 @@ def compare(
     *,
     jobs: int | None = None,
     seed: int = 0,
-    workload: Workload | None = None,
+    workload: Workload | str | Path | None = None,
     warmup: float | None = None,
     progress: Callable[[str, SimulationProgress], None] | None = None,
 ) -> Comparison:
     """Simulates every policy on the same jobs. A policy that cannot run on this system is reported in `errors`, by name."""
     found: dict[str, Result] = {}
     errors: dict[str, str] = {}
-    chosen = [as_policy(given) for given in policies]
+    chosen = as_policies(policies)
+    checked_run(system, jobs, seed, warmup=warmup)
+    workload = None if workload is None else as_workload(workload, system)
     for label, policy in zip(_labels([policy_name(policy) for policy in chosen]), chosen, strict=True):
 
         def tell(at: SimulationProgress, label: str = label) -> None:
@@ -126,10 +137,36 @@ def _labels(names: list[str]) -> list[str]:
 
 
 def compare_pair(first: Result, second: Result) -> Difference:
-    """The difference of two policies that saw the same jobs, batch by batch, so that what the jobs have in common cancels."""
+    """The difference of two policies that saw the same jobs, batch by batch, so that what the jobs have in common cancels.
+
+    Both means are over the same jobs: those that came after the longer of the two warm-ups.
+    """
+    for result in (first, second):
+        if not isinstance(result, Result):
+            raise BadSpec([Problem("result", "must be a rota.Result, as simulate and compare give them", result)])
+    _check_pair(first, second)
     n = min(len(first.batches), len(second.batches))
     a, b = first.batches[-n:], second.batches[-n:]
-    good = (a[:, 0] > 0) & (b[:, 0] > 0)
-    a, b = a[good], b[good]
-    difference = a[:, 1] / a[:, 0] - b[:, 1] / b[:, 0]
-    return Difference(first.mean_response_time - second.mean_response_time, half_width(difference, a[:, 0]))
+    jobs, apart = a[:, 0], a[:, 1] - b[:, 1]
+    if np.isnan(first.mean_response_time) or np.isnan(second.mean_response_time):
+        return Difference(np.nan, np.nan)
+    mean = first.mean_response_time - second.mean_response_time
+    if first.warmup != second.warmup:
+        mean = float(apart.sum() / jobs.sum())
+    return Difference(mean, difference_interval(apart, jobs))
+
+
+def _check_pair(first: Result, second: Result) -> None:
+    """Only results of the same jobs on the same server are a pair."""
+    one, other, wrong = first.system, second.system, []
+    if one.names != other.names or not (np.array_equal(one.demand, other.demand) and np.array_equal(one.capacity, other.capacity)):
+        wrong.append("they are of different systems")
+    elif first.jobs != second.jobs:
+        wrong.append(f"one has {first.jobs:,} jobs, the other {second.jobs:,}")
+    elif first.fingerprint != second.fingerprint:
+        seeds = f" (seeds {first.seed} and {second.seed})" if first.seed != second.seed else ""
+        wrong.append(f"they saw different jobs{seeds}")
+    if wrong:
+        raise BadSpec(
+            [Problem("pair", f"{wrong[0]}: compare results of the same system, jobs, seed and workload, as rota.compare gives them")]
+        )

@@ -13,67 +13,56 @@ from typing import Any
 
 import numba as nb
 
-from rota.arrays import Int
-from rota.decide import State
-from rota.decide.msr import msr, msr_backfill
+from rota.decide.backfill import backfill_full, backfill_none, backfill_setup
+from rota.decide.msr import msr
 from rota.decide.queue_order import easy, fcfs, first_fit_policy, server_filling
 from rota.decide.weights import max_weight, randomized_timers
-from rota.errors import Infeasible
 from rota.kernel import kernel
 from rota.simulation.engine import engine
+from rota.simulation.own import bounds_checked, check_return_type, guarded, out_of_bounds, watched
 
 __all__ = ["runner_of"]
 
-_BUILT_IN = (fcfs, first_fit_policy, easy, server_filling, max_weight, randomized_timers, msr, msr_backfill)
+_njit: Any = nb.njit
+_BUILT_IN = (fcfs, first_fit_policy, easy, server_filling, max_weight, randomized_timers, msr, backfill_full, backfill_none, backfill_setup)
 
 
 @cache
-def runner_of(decide: Callable[..., float], compiled: bool | None = None) -> Callable[..., int]:
-    """The engine for a decision function: compiled (if `compiled` is None: where numba can), or plain Python (False)."""
+def runner_of(decide: Callable[..., float], compiled: bool | None = None, bounds: bool = False) -> Callable[..., int]:
+    """The engine for a decision function: compiled (if `compiled` is None: where numba can), or plain Python (False).
+
+    With `bounds` a compiled function of a user's own looks at the bounds of arrays.
+    """
     if decide in _BUILT_IN:
         plain: Callable[..., int] = _copy(decide, f"engine_{decide.__name__}")
         return plain if compiled is False else kernel(plain)
-    if compiled is False:
-        return _copy(_guarded(decide), "engine_plain")  # type: ignore[no-any-return]
-    function = decide if isinstance(decide, nb.core.dispatcher.Dispatcher) else nb.njit(decide)
-    return _Compiled(decide, nb.njit(_copy(nb.njit(_guarded(function)), "engine_custom")), compiled is None)
+    if compiled is False or (compiled is None and not isinstance(decide, FunctionType | nb.core.dispatcher.Dispatcher)):
+        return _copy(guarded(watched(decide)), "engine_plain")  # type: ignore[no-any-return]
+    return _Compiled(decide, bounds, compiled is None)
 
 
 class _Compiled:
     """An engine that is compiled at the first call; if numba cannot, and that is allowed, plain Python from then on."""
 
-    def __init__(self, decide: Callable[..., float], engine: Callable[..., int], may_be_plain: bool) -> None:
-        self._decide, self._engine, self._may_be_plain = decide, engine, may_be_plain
+    def __init__(self, decide: Callable[..., float], bounds: bool, may_be_plain: bool) -> None:
+        self._decide, self._may_be_plain = decide, may_be_plain
+        ready = isinstance(decide, nb.core.dispatcher.Dispatcher)
+        self._function = bounds_checked(decide) if bounds else decide if ready else _njit(decide)
+        self._engine: Any = None
 
     def __call__(self, *arguments: Any) -> int:
         try:
-            return self._engine(*arguments)
+            if self._engine is None:
+                check_return_type(self._function, arguments[0], arguments[1])
+                self._engine = _njit(_copy(_njit(guarded(self._function)), "engine_custom"))
+            return int(self._engine(*arguments))
         except (nb.core.errors.NumbaError, nb.core.errors.UnsupportedBytecodeError):  # raised before anything has run
             if not self._may_be_plain:
                 raise
-            self._engine, self._may_be_plain = runner_of(self._decide, False), False
-            return self._engine(*arguments)
-
-
-def _guarded(function: Callable[..., float]) -> Callable[..., float]:
-    """A decision function of a user, with what it decides checked: the engine trusts the built-in ones."""
-
-    def decide(state: State, target: Int) -> float:
-        again = function(state, target)
-        for i in range(target.shape[0]):
-            if target[i] < 0:
-                raise Infeasible("the decision function asked for a negative number of jobs")
-        for r in range(state.capacity.shape[0]):
-            used = 0
-            for i in range(target.shape[0]):
-                used += min(target[i], state.system[i]) * state.demand[i, r]
-            if used > state.capacity[r]:
-                raise Infeasible("the decision function asked for more jobs than fit the server")
-        if not again > state.clock[0]:
-            raise Infeasible("the decision function asked to be called again at a time that is not later than now")
-        return again
-
-    return decide
+        except IndexError as error:
+            raise out_of_bounds(self._decide) from error
+        self._engine, self._may_be_plain = runner_of(self._decide, False), False
+        return int(self._engine(*arguments))
 
 
 def _copy(decide: Callable[..., float], name: str) -> Any:

@@ -18,7 +18,7 @@ from rota.arrays import Array, Int
 from rota.decide.state import ALL, ARRIVAL, COMPLETION, NONE, START, TIMER, State, youngest_running
 from rota.kernel import kernel, prefetch
 from rota.simulation.heap import close_hole, insert, order, remove
-from rota.simulation.tally import Tally, bucket
+from rota.simulation.tally import CLOSED, LIMIT, SHIFT, Tally, bucket
 
 __all__ = ["ARRIVE", "FINISH", "FULL_LOG", "PREEMPT", "STARTED", "WANTS_JOBS", "Body", "engine"]
 
@@ -40,7 +40,7 @@ class Body(NamedTuple):
     # 0 heap size, 1 free places, 2 next sequence number, 3 started, 4 log entries, 5 events, 6 next arrival of the chunk, 7 jobs in batch,
     # 8 whether the top of the heap is a hole: its job has left, and the next to start takes its place; 9 whether the heap has no order now
     numbers: Int
-    times: Array  # 0 the policy's timer
+    times: Array  # 0 the policy's timer, 1 when to stop
     log: Array  # (n, 4) time, kind, type, sequence number
 
 
@@ -58,12 +58,11 @@ def engine(
     kinds: Int,
     sizes: Array,
     estimates: Array,
-    batch_jobs: int,
     drain: bool,
     logging: bool,
     checking: bool,
 ) -> int:
-    """Runs until the chunk of arrivals is used up (`drain`: until no job is left) or the log is full."""
+    """Runs until the chunk of arrivals is used up (`drain`: until no job is left), the time to stop has come, or the log is full."""
     numbers = body.numbers
     n = arrivals.shape[0]
     if numbers[3] == 0:
@@ -81,22 +80,24 @@ def engine(
         arrival = arrivals[k] if k < n else np.inf
         ending = body.ends[0] if numbers[0] > 0 else np.inf
         timer = body.times[0]
+        following = min(ending, timer, arrival)
+        if following > body.times[1] or following == np.inf:
+            return WANTS_JOBS  # the time to stop has come, or jobs are left but nothing will ever happen
         numbers[5] += 1
         if ending <= timer and ending <= arrival:
             finish(state, body, tally, ending, logging)
         elif timer <= arrival:
-            if timer == np.inf:
-                return WANTS_JOBS  # jobs are left, but nothing will ever happen
             state.clock[0] = timer
             state.event[0], state.event[1] = TIMER, 0
         else:
             state.clock[0] = arrival
             arrive(state, body, tally, kinds[k], sizes[k], estimates[k], logging)
             numbers[6] = k + 1
-            numbers[7] += 1
-            if numbers[7] >= batch_jobs:
-                numbers[7] = 0
-                close_batch(state, tally)
+            if 0 < numbers[2] <= tally.numbers[LIMIT]:  # the job that came counts
+                numbers[7] += 1
+                if numbers[7] == 1 << tally.numbers[SHIFT]:
+                    numbers[7] = 0
+                    close_batch(state, tally)
         tally.times[2] += (state.clock[0] - tally.times[1]) * state.mode[0]
         tally.times[1] = state.clock[0]
         state.scope[0] = ALL
@@ -166,7 +167,7 @@ def finish(state: State, body: Body, tally: Tally, now: float, logging: bool) ->
         state.free[r] += state.demand[i, r]
     body.unused[body.numbers[1]] = job
     body.numbers[1] += 1
-    record(tally, i, now - body.arrival[job], body.size[job])
+    record(tally, i, state.sequence[job], now - body.arrival[job], body.size[job])
     state.event[0], state.event[1] = COMPLETION, i
     if logging:
         write(body, now, FINISH, i, state.sequence[job])
@@ -257,40 +258,37 @@ def count_area(state: State, tally: Tally, i: int) -> None:
 
 @kernel
 def close_batch(state: State, tally: Tally) -> None:
-    """Ends a batch: its sums go into a row of their own."""
-    row = tally.numbers[0]
-    K = state.system.shape[0]
-    for i in range(K):
+    """Ends the time of a batch: its integrals go into a row of their own."""
+    row = tally.numbers[CLOSED]
+    for i in range(state.system.shape[0]):
         count_area(state, tally, i)
-    tally.span[row, 0], tally.span[row, 1] = tally.times[0], state.clock[0]
-    tally.times[0] = state.clock[0]
-    for i in range(K):
-        for c in range(tally.sums.shape[1]):
-            tally.rows[row, i, c] = tally.sums[i, c]
-            tally.sums[i, c] = 0.0
         for c in range(2):
             tally.areas[row, c, i] = tally.area[c, i]
             tally.area[c, i] = 0.0
-    tally.numbers[0] = row + 1
+    tally.span[row, 0], tally.span[row, 1] = tally.times[0], state.clock[0]
+    tally.times[0] = state.clock[0]
+    tally.numbers[CLOSED] = row + 1
 
 
 @kernel
-def record(tally: Tally, i: int, response: float, size: float) -> None:
-    """Counts a job that is done: response time, waiting time (all of it but the size) and slowdown."""
+def record(tally: Tally, i: int, sequence: int, response: float, size: float) -> None:
+    """Counts a job that is done, in the batch of its arrival: response time, waiting time (all of it but the size) and slowdown."""
+    if sequence < 0 or sequence >= tally.numbers[LIMIT]:
+        return
     waiting = max(response - size, 0.0)
     slowdown = response / size
-    sums = tally.sums
-    sums[i, 0] += 1.0
-    sums[i, 1] += response
-    sums[i, 2] += response * response
-    sums[i, 3] += waiting
-    sums[i, 4] += waiting * waiting
-    sums[i, 5] += slowdown
-    sums[i, 6] += slowdown * slowdown
-    row = min(i, tally.buckets.shape[1] - 1)
-    tally.buckets[0, row, bucket(tally, response)] += 1
-    tally.buckets[1, row, bucket(tally, waiting)] += 1
-    tally.buckets[2, row, bucket(tally, slowdown)] += 1
+    rows, row = tally.rows, sequence >> tally.numbers[SHIFT]
+    rows[row, i, 0] += 1.0
+    rows[row, i, 1] += response
+    rows[row, i, 2] += response * response
+    rows[row, i, 3] += waiting
+    rows[row, i, 4] += waiting * waiting
+    rows[row, i, 5] += slowdown
+    rows[row, i, 6] += slowdown * slowdown
+    place = min(i, tally.buckets.shape[1] - 1)
+    tally.buckets[0, place, bucket(tally, response)] += 1
+    tally.buckets[1, place, bucket(tally, waiting)] += 1
+    tally.buckets[2, place, bucket(tally, slowdown)] += 1
 
 
 @kernel

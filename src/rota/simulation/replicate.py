@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import pickle
+from collections.abc import Callable, Sized
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
-from scipy.stats import t as student
 
-from rota.arrays import Array
+from rota.arguments import whole
+from rota.arrays import Array, Int
 from rota.display import html_table, html_title, number
 from rota.errors import BadSpec, Problem
-from rota.model import System
-from rota.policy import Policy
+from rota.model import System, Workload
+from rota.policy import FCFS, Policy
+from rota.simulation.arguments import checked_run
+from rota.simulation.measuring import FEWEST, too_little
+from rota.simulation.named import as_policy, as_workload, draws
 from rota.simulation.result import Result
-from rota.simulation.simulate import simulate
-from rota.simulation.statistics import CONFIDENCE
+from rota.simulation.simulate import enough_jobs, simulate
+from rota.simulation.statistics import spread_interval
 
 __all__ = ["Replications", "replicate"]
+
+JOBS = 100_000  # of a workload without end
 
 
 @dataclass(frozen=True)
@@ -34,28 +42,58 @@ class Replications:
         return all(result.stable for result in self.results)
 
     @property
+    def counted(self) -> Int:
+        """Jobs that counted in all runs together (K,)."""
+        return np.asarray(self._totals()[:, 0].sum(axis=0), dtype=np.int64)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Types of which all runs together have too few jobs for a mean."""
+        system = self.results[0].system
+        few = (self.counted < FEWEST) & ((self.counted > 0) | (system.arrival_rate > 0))
+        return tuple(name for name, is_few in zip(system.names, few.tolist(), strict=True) if is_few)
+
+    @property
     def mean_response_time(self) -> float:
-        """The mean over the runs; not a number if one is unstable."""
-        return float(self._values("mean_response_time").mean())
+        """The mean over the jobs of all runs; not a number if one is unstable, or if too few jobs of a type counted."""
+        totals = self._totals()
+        return float(self._hidden() * totals[:, 1].sum() / totals[:, 0].sum())
 
     @property
     def interval(self) -> float:
         """The half-width for the mean response time."""
-        return float(_half_width(self._values("mean_response_time")))
+        totals = self._totals().sum(axis=2)
+        return float(self._hidden() * spread_interval(totals[:, 1], totals[:, 0]))
+
+    @property
+    def response_time(self) -> Array:
+        """Means over the jobs of each type (K,)."""
+        totals = self._totals().sum(axis=0)
+        return np.asarray(self._type_hidden() * np.divide(totals[1], totals[0], out=np.full_like(totals[0], np.nan), where=totals[0] > 0))
+
+    @property
+    def response_time_interval(self) -> Array:
+        """Half-widths (K,)."""
+        totals = self._totals()
+        return self._type_hidden() * spread_interval(totals[:, 1], totals[:, 0])
 
     @property
     def mean_queue_length(self) -> Array:
-        """Means over the runs (K,)."""
-        return np.asarray(self._values("mean_queue_length").mean(axis=0))
+        """Means over the time of all runs (K,)."""
+        totals = self._totals().sum(axis=0)
+        return np.asarray(self._type_hidden() * totals[2] / totals[3])
 
     @property
     def mean_queue_length_interval(self) -> Array:
         """Half-widths (K,)."""
-        return _half_width(self._values("mean_queue_length"))
+        totals = self._totals()
+        return self._type_hidden() * spread_interval(totals[:, 2], totals[:, 3])
 
     def __repr__(self) -> str:
         about = f"{len(self.results)} runs of {self.results[0].name}, {self.results[0].jobs:,} jobs each"
         answer = f"mean response time {self.mean_response_time:.5g} ± {self.interval:.2g}" if self.stable else "the queue kept growing"
+        if self.stable and np.isnan(self.mean_response_time):
+            answer = f"too few jobs of {', '.join(map(repr, self.unknown))} for a mean"
         return f"<Replications, {about}: {answer}>"
 
     def _repr_html_(self) -> str:
@@ -63,8 +101,18 @@ class Replications:
         rows = [(name, number(mean), number(width, 2)) for name, mean, width in columns]
         return html_title(repr(self)[1:-1]) + (html_table(["", "E[Q]", "±"], rows) if self.stable else "")
 
-    def _values(self, name: str) -> Array:
-        return np.array([getattr(result, name) for result in self.results])
+    def _totals(self) -> Array:
+        """(runs, 4, K), see `Result.totals`."""
+        return np.array([result.totals for result in self.results])
+
+    def _hidden(self) -> float:
+        few, totals = np.isin(self.results[0].system.names, self.unknown), self._totals().sum(axis=0)
+        present = np.maximum(totals[2], totals[3] * self.results[0].system.offered_work * few)
+        return np.nan if too_little(few, totals[0], present) or not self.stable else 1.0
+
+    def _type_hidden(self) -> Array:
+        few = np.isin(self.results[0].system.names, self.unknown)
+        return np.where(few | (not self.stable), np.nan, 1.0)
 
 
 def replicate(
@@ -72,19 +120,32 @@ def replicate(
     policy: Policy | str,
     *,
     replications: int = 10,
-    jobs: int = 100_000,
+    jobs: int | None = None,
     seed: int = 0,
+    workload: Workload | str | Path | None = None,
     warmup: float | None = None,
     workers: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> Replications:
-    """Runs `replications` simulations with seeds of their own, in `workers` processes. Their number does not change the result by a bit."""
-    if replications < 2:
-        raise BadSpec([Problem("replications", "must be at least 2", replications)])
-    if workers < 1:
-        raise BadSpec([Problem("workers", "must be at least 1", workers)])
+    """Runs `replications` simulations with seeds of their own, in `workers` processes. Their number does not change the result by a bit.
+
+    `jobs` count in each (100,000, or more if a type is rare, see `enough_jobs`; all of a workload that has an end). A `workload` draws its
+    jobs from the seed. A fixed one, a trace or a list, gives every run the same jobs: then the interval speaks of the policy's own chance
+    alone, and a policy without any is refused.
+    """
+    replications, workers = whole("replications", replications, 2), whole("workers", workers, 1)
+    jobs, seed, _ = checked_run(system, jobs, seed, warmup=warmup)
+    policy = as_policy(policy)
+    workload = None if workload is None else as_workload(workload, system)
+    if getattr(workload, "fixed", False) and not draws(policy):
+        rule = (
+            "gives every run the same jobs, and the policy draws nothing: all runs would be one. Use rota.simulate, or rota.traces.resample"
+        )
+        raise BadSpec([Problem("workload", rule, workload)])
+    if jobs is None and not isinstance(workload, Sized):
+        jobs = enough_jobs(system, JOBS) if workload is None else JOBS
     seeds = [int(child) for child in np.random.SeedSequence(seed).generate_state(replications)]
-    work = [(system, policy, jobs, each, warmup) for each in seeds]
+    work = [(system, policy, jobs, each, warmup, workload) for each in seeds]
     results: list[Result] = []
     if workers == 1:
         for task in work:
@@ -93,19 +154,34 @@ def replicate(
                 progress(len(results))
     else:
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            for result in pool.map(_one, work):
-                results.append(result)
+            for result in pool.map(_unpacked, [_packed(task) for task in work]):
+                results.append(replace(result, policy=policy))
                 if progress is not None:
                     progress(len(results))
     return Replications(tuple(results))
 
 
-def _one(task: tuple[System, Policy | str, int, int, float | None]) -> Result:
-    system, policy, jobs, seed, warmup = task
-    return simulate(system, policy, jobs=jobs, seed=seed, warmup=warmup)
+_Task = tuple[System, Policy, int | None, int, float | None, Workload | None]
 
 
-def _half_width(values: Array) -> Array:
-    n = len(values)
-    factor = student.ppf(0.5 + CONFIDENCE / 2, n - 1) / np.sqrt(n)
-    return np.asarray(factor * values.std(axis=0, ddof=1))
+def _one(task: _Task) -> Result:
+    system, policy, jobs, seed, warmup, workload = task
+    return simulate(system, policy, jobs=jobs, seed=seed, warmup=warmup, workload=workload)
+
+
+def _packed(task: _Task) -> bytes:
+    """A task on its way to another process; cloudpickle takes functions and classes of a notebook or a script along."""
+    try:
+        packer = importlib.import_module("cloudpickle")
+    except ImportError:
+        packer = pickle
+    try:
+        return packer.dumps(task)  # type: ignore[no-any-return]
+    except Exception as error:  # whatever an object of the user's raises
+        hint = "pip install cloudpickle, " if packer is pickle else ""
+        rule = f"the policy or the workload cannot go to another process ({error}): {hint}put it into a module of its own, or use workers=1"
+        raise BadSpec([Problem("workers", rule)]) from error
+
+
+def _unpacked(packed: bytes) -> Result:
+    return replace(_one(pickle.loads(packed)), policy=FCFS())  # its own policy may be too much for pickle, and is known at home

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rota.arrays import Array
+from rota.arrays import Array, Int
 from rota.decide import policy_name
 from rota.display import html_lines, html_table, html_title, number, per_cent
 from rota.model import System
@@ -18,23 +18,32 @@ if TYPE_CHECKING:
 
 __all__ = ["Result"]
 
+_PARTED = 0.1  # relative difference between the two sides of Little's law that is worth a word
+
 
 @dataclass(frozen=True, eq=False)
 class Result:
     """What was measured after the warm-up; arrays have one entry per type (K,). Intervals are half-widths at 95 % confidence.
 
-    If the queue kept growing (`stable` is False), means and quantiles are not a number: `growth` tells how many jobs pile up per unit of
-    time.
+    Every job counts that came after the warm-up, also one that was not done at the end (`unfinished`): with the time it had been there.
+    If jobs kept piling up (`stable` is False), means and quantiles are not a number: `growing` names the types, and `growth` tells how many
+    jobs pile up per unit of time. A type of which fewer than 100 jobs were done (`unknown`) has no means, and if more than 5 % of the jobs
+    present are of such types, there is no mean over all. A list of jobs that has an end is what it is: its means are always there.
     """
 
     system: System
     policy: Policy
     seed: int
     jobs: int
+    counted: Int
+    unfinished: Int
     warmup: float
     stable: bool
     growth: float
+    growing: tuple[str, ...]
+    unknown: tuple[str, ...]
     interrupted: bool
+    reached: bool | None  # whether the interval that `until` asked for was reached; None if it did not ask
     mean_queue_length: Array
     mean_queue_length_interval: Array
     response_time: Array
@@ -46,6 +55,7 @@ class Result:
     slowdown_variance: Array
     mean_response_time: float
     interval: float
+    little_response_time: float  # ΣE[Q] / Λ, from the time integrals of the same run
     mean_waiting_time: float
     mean_slowdown: float
     response_time_quantiles: dict[float, float]
@@ -63,7 +73,9 @@ class Result:
     simulated_time: float
     events: int
     time_s: float
-    batches: Array = field(repr=False)  # (n, 3) jobs done, sum of response times, time: for paired comparisons
+    totals: Array = field(repr=False)  # (4, K) jobs, sum of response times, time integral of jobs present, time: to join runs
+    batches: Array = field(repr=False)  # (n, 3) jobs, sum of response times, time: for paired comparisons
+    fingerprint: str = field(repr=False)  # of the jobs that came: equal for two policies that saw the same
     log: pl.DataFrame | None = field(default=None, repr=False)
 
     @property
@@ -85,9 +97,36 @@ class Result:
             for i, name in enumerate(self.system.names)
         }
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What to know before the numbers are believed, a sentence each."""
+        names = self.system.names
+        found = [f"Only {self.counted[names.index(name)]:,} jobs of '{name}' counted: too few for a mean." for name in self.unknown]
+        if self.unknown and self.stable and np.isnan(self.mean_response_time):
+            found.append("Too many of the jobs present are of such types for a mean over all: simulate more jobs.")
+        for name, count in zip(names, self.unfinished.tolist(), strict=True):
+            if count and self.stable:
+                found.append(f"{count:,} jobs of '{name}' were not done at the end: they count with the time they had been there.")
+        apart = abs(self.little_response_time - self.mean_response_time)
+        if apart > max(_PARTED * self.mean_response_time, 2 * self.interval):
+            found.append(
+                f"ΣE[Q]/Λ over the run is {self.little_response_time:.4g}, the mean over its jobs {self.mean_response_time:.4g}: "
+                "by Little's law they should agree, so the run is too short."
+            )
+        if self.stable and self.growing:
+            found.append(f"Jobs of {_listed(self.growing)} piled up until the list of jobs ended.")
+        if self.reached is False:
+            found.append(f"The interval that was asked for was not reached within {self.jobs:,} jobs.")
+        if self.stable and self.interval == np.inf:
+            found.append("The run is too short for an interval: the error of the mean is not known.")
+        return tuple(found)
+
     def __repr__(self) -> str:
         if not self.stable:
-            return f"<Result of {self.name}: the queue kept growing, by {self.growth:.4g} jobs per unit of time>"
+            of = "" if len(self.growing) == len(self.system.names) else f" of {_listed(self.growing)}"
+            return f"<Result of {self.name}: the queue{of} kept growing, by {self.growth:.4g} jobs per unit of time>"
+        if np.isnan(self.mean_response_time):
+            return f"<Result of {self.name}: too few jobs of {_listed(self.unknown)} for a mean, {self.jobs:,} jobs>"
         return f"<Result of {self.name}: mean response time {self.mean_response_time:.5g} ± {self.interval:.2g}, {self.jobs:,} jobs>"
 
     def _repr_html_(self) -> str:
@@ -95,6 +134,7 @@ class Result:
         if not self.stable:
             return title
         columns = [
+            ("jobs", 9, [*self.counted, int(self.counted.sum())]),
             ("E[Q]", 4, [*self.mean_queue_length, self.mean_queue_length.sum()]),
             ("±", 2, [*self.mean_queue_length_interval, None]),
             ("E[T]", 4, [*self.response_time, self.mean_response_time]),
@@ -106,4 +146,9 @@ class Result:
         rows = [(name, *(number(values[i], digits) for _, digits, values in columns)) for i, name in enumerate(names)]
         used = ", ".join(f"{name} {per_cent(part)}" for name, part in zip(self.system.resources, self.utilization, strict=True))
         about = f"In use: {used}. Preemptions per unit of time: {number(self.preemption_rate)}. Seed {self.seed}."
-        return title + html_table(["", *(head for head, _, _ in columns)], rows, most=len(rows)) + html_lines(about)
+        words = "\n".join([about, *self.remarks])
+        return title + html_table(["", *(head for head, _, _ in columns)], rows, most=len(rows)) + html_lines(words)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

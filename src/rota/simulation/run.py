@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from rota.arrays import Array
+from rota.arrays import Array, Int
 from rota.decide import Brain, new_state, seeded
 from rota.model import System
 from rota.model.workload import Chunk
 from rota.simulation.compiled import runner_of
 from rota.simulation.engine import FULL_LOG, Body
-from rota.simulation.tally import Counts, Tally, new_tally
+from rota.simulation.tally import CLOSED, LIMIT, SHIFT, Counts, Tally, new_tally
 
 __all__ = ["Run"]
 
@@ -44,7 +44,7 @@ def _aligned(jobs: int) -> Any:
 
 
 class Run:
-    """The state of a simulation between chunks."""
+    """The state of a simulation between chunks. What is counted is in batches of `batch_jobs` jobs, or the next power of two."""
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ class Run:
         check: bool = False,
         compiled: bool | None = None,
     ) -> None:
-        self.system, self.batch_jobs, self.check = system, batch_jobs, check
+        self.system, self.check = system, check
         self.log: list[Array] = []
         self._log_jobs = log_jobs  # the first jobs, of which everything is logged; 0 once all of them have left
         self._jobs = np.zeros(0, dtype=_JOB)
-        self._engine = runner_of(brain.decide, compiled)
+        self.engine = runner_of(brain.decide, compiled, check)
         self.state = new_state(system, brain, seeded(seed))
         empty_int, empty = np.empty(0, dtype=np.int64), np.empty(0)
         self.body = Body(
@@ -74,11 +74,11 @@ class Run:
             ends=empty,
             unused=empty_int,
             numbers=np.zeros(10, dtype=np.int64),
-            times=np.full(1, np.inf),
+            times=np.full(2, np.inf),
             log=np.empty((_LOG if log_jobs else 0, 4)),
         )
         self.target = np.zeros(len(system.names), dtype=np.int64)
-        self.tally: Tally = new_tally(len(system.names), 0)
+        self.tally: Tally = new_tally(len(system.names), 0, (batch_jobs - 1).bit_length())
 
     @property
     def now(self) -> float:
@@ -95,16 +95,41 @@ class Run:
         """Jobs in the system."""
         return int(self.state.system.sum())
 
+    @property
+    def batch_jobs(self) -> int:
+        """Jobs in a batch."""
+        return 1 << int(self.tally.numbers[SHIFT])
+
+    @property
+    def arrived(self) -> int:
+        """Jobs that came and count."""
+        return max(min(int(self.body.numbers[2]), int(self.tally.numbers[LIMIT])), 0)
+
+    @property
+    def oldest(self) -> int:
+        """The number of the job that has been here longest; that of the next to come if there is none."""
+        first = self.state.oldest[self.state.oldest >= 0]
+        return int(self.state.sequence[first].min()) if len(first) else int(self.body.numbers[2])
+
+    def begin_with(self, kinds: Int, sizes: Array, estimates: Array) -> None:
+        """Jobs that are here at time 0, before any other has come. They do not count."""
+        self.body.numbers[2] = -len(kinds)
+        self.feed(Chunk(np.zeros(len(kinds)), kinds, sizes, estimates))
+
+    def stop_counting(self) -> None:
+        """Jobs that come from now on do not count; those that came do, whenever they end."""
+        self.tally.numbers[LIMIT] = self.arrived
+
     def feed(self, chunk: Chunk, *, drain: bool = False) -> None:
         """Lets the jobs of a chunk arrive; with `drain`, goes on until no job is left."""
         self._make_room(len(chunk.times))
-        self._make_rows(len(chunk.times) // self.batch_jobs + 2)
+        self._make_rows(min(int(self.body.numbers[2]) + len(chunk.times), int(self.tally.numbers[LIMIT])))
         self.body.numbers[6] = 0
         while True:
             logging = self._log_jobs > 0
             if logging:
                 self._make_log()
-            stopped: Any = self._engine(
+            stopped: Any = self.engine(
                 self.state,
                 self.target,
                 self.body,
@@ -113,7 +138,6 @@ class Run:
                 np.ascontiguousarray(chunk.kinds),
                 np.ascontiguousarray(chunk.sizes),
                 np.ascontiguousarray(chunk.estimates),
-                self.batch_jobs,
                 drain,
                 logging,
                 self.check,
@@ -160,14 +184,14 @@ class Run:
             unused=unused,
         )
 
-    def _make_rows(self, batches: int) -> None:
-        """Room for the batches of the next chunk beside those that were not taken yet."""
-        tally, closed = self.tally, int(self.tally.numbers[0])
-        if len(tally.rows) >= closed + batches:
+    def _make_rows(self, jobs: int) -> None:
+        """Room for the batches of so many jobs."""
+        tally, need = self.tally, max(jobs, 0) // self.batch_jobs + 1
+        if len(tally.rows) >= need:
             return
-        fresh = new_tally(len(self.system.names), closed + batches)
+        fresh = new_tally(len(self.system.names), max(need, min(2 * len(tally.rows), need + 64)))
         for old, new in ((tally.rows, fresh.rows), (tally.areas, fresh.areas), (tally.span, fresh.span)):
-            new[:closed] = old[:closed]
+            new[: len(old)] = old
         self.tally = tally._replace(rows=fresh.rows, areas=fresh.areas, span=fresh.span)
 
     def _make_log(self) -> None:
@@ -179,17 +203,51 @@ class Run:
         """Keeps the entries of the jobs that are to be logged, and ends the log when all of them have left."""
         entries = self.body.log[: int(self.body.numbers[4])]
         self.body.numbers[4] = 0
-        self.log.append(entries[entries[:, 3] < self._log_jobs])
-        oldest = self.state.oldest[self.state.oldest >= 0]
-        here = int(self.state.sequence[oldest].min()) if len(oldest) else int(self.body.numbers[2])
-        if min(here, int(self.body.numbers[2])) >= self._log_jobs:
+        self.log.append(entries[(entries[:, 3] >= 0) & (entries[:, 3] < self._log_jobs)])
+        if self.oldest >= self._log_jobs:
             self._log_jobs = 0
 
-    def take_batches(self) -> tuple[Array, Array, Array]:
-        """Sums (n, K, 7), areas (n, 2, K) and spans (n, 2) of the batches closed since the last call."""
-        n = int(self.tally.numbers[0])
-        self.tally.numbers[0] = 0
-        return self.tally.rows[:n].copy(), self.tally.areas[:n].copy(), self.tally.span[:n].copy()
+    def batches(self) -> tuple[Array, Array, Array]:
+        """Sums (n, K, 7) of all batches that have begun, integrals (m, 2, K) and spans (m, 2) of those that are closed."""
+        begun, closed = -(-self.arrived // self.batch_jobs), int(self.tally.numbers[CLOSED])
+        return self.tally.rows[:begun], self.tally.areas[:closed], self.tally.span[:closed]
+
+    def close_batch(self) -> None:
+        """Ends the time of the last batch, which may have fewer jobs than the others; if it is closed already, prolongs it until now."""
+        tally, state, row = self.tally, self.state, int(self.tally.numbers[CLOSED])
+        tally.area[:] += (self.now - tally.since) * np.stack([state.system, state.running])
+        tally.since[:] = self.now
+        if self.body.numbers[7] > 0:
+            tally.span[row, 0] = tally.times[0]
+            tally.numbers[CLOSED], self.body.numbers[7] = row + 1, 0
+        elif row > 0:
+            row -= 1
+        tally.areas[row] += tally.area
+        tally.span[row, 1] = tally.times[0] = self.now
+        tally.area[:] = 0.0
+
+    def join_batches(self) -> None:
+        """Joins neighbouring batches, an even number of them, all closed; from now on batches have twice as many jobs."""
+        tally, n = self.tally, int(self.tally.numbers[CLOSED])
+        for values in (tally.rows, tally.areas):
+            values[: n // 2] = values[:n].reshape(n // 2, 2, *values.shape[1:]).sum(axis=1)
+            values[n // 2 :] = 0.0
+        tally.span[: n // 2] = np.column_stack([tally.span[:n:2, 0], tally.span[1:n:2, 1]])
+        tally.numbers[CLOSED], tally.numbers[SHIFT] = n // 2, tally.numbers[SHIFT] + 1
+
+    def count_unfinished(self) -> Int:
+        """Counts the jobs that are still here with the time they have been here so far; returns how many of each type (K,)."""
+        present = np.ones(len(self.body.kind), dtype=bool)
+        present[self.body.unused[: self.body.numbers[1]]] = False
+        present &= (self.state.sequence >= 0) & (self.state.sequence < self.tally.numbers[LIMIT])
+        jobs = np.flatnonzero(present)
+        kinds, ages = self.body.kind[jobs], self.now - self.body.arrival[jobs]
+        position = self.body.position[jobs]
+        left = np.where(position >= 0, self.body.ends[position] - self.now, self.body.remaining[jobs])
+        waits, slowdown = np.maximum(ages - (self.body.size[jobs] - left), 0.0), ages / np.maximum(self.body.size[jobs], 1e-300)
+        measured = np.column_stack([np.ones_like(ages), ages, ages**2, waits, waits**2, slowdown, slowdown**2])
+        np.add.at(self.tally.rows, (self.state.sequence[jobs] >> int(self.tally.numbers[SHIFT]), kinds), measured)
+        return np.bincount(kinds, minlength=len(self.system.names))
 
     def take_histogram(self) -> Counts:
         """What the histograms counted since the last call."""

@@ -13,7 +13,19 @@ import numpy as np
 from rota.arrays import Array, Int
 from rota.kernel import kernel
 
-__all__ = ["BUCKETS", "COLUMNS", "Counts", "Tally", "bucket", "bucket_values", "joined", "new_tally"]
+__all__ = [
+    "BUCKETS",
+    "CLOSED",
+    "COLUMNS",
+    "LIMIT",
+    "SHIFT",
+    "Counts",
+    "Tally",
+    "bucket",
+    "bucket_values",
+    "joined",
+    "new_tally",
+]
 
 _BITS = 6
 _LOWEST, _HIGHEST = -30, 50  # powers of two that are told apart: 1e-9 … 1e15
@@ -21,18 +33,23 @@ BUCKETS = ((_HIGHEST - _LOWEST) << _BITS) + 1  # the first one holds what is sma
 _OFFSET = (1023 + _LOWEST) << _BITS
 _MANY = 200  # types beyond which there is one histogram for all
 COLUMNS = ("count", "response", "response²", "waiting", "waiting²", "slowdown", "slowdown²")
+CLOSED, SHIFT, LIMIT = 0, 1, 2  # places in `Tally.numbers`
+_ALL_JOBS = np.iinfo(np.int64).max
 
 
 class Tally(NamedTuple):
-    """Sums over the batch that is open, rows of closed batches, and histograms since they were last emptied."""
+    """Sums over batches of jobs that arrived one after the other, and histograms since they were last emptied.
 
-    sums: Array  # (K, 7) as COLUMNS
-    area: Array  # (2, K) time integrals of jobs present and running
-    since: Array  # (K,) when the counts of a type last changed
-    rows: Array  # (batches, K, 7)
-    areas: Array  # (batches, 2, K)
+    A batch has 2^shift jobs. A job counts in the batch in which it arrived, whenever it ends, so under every policy a batch has the same
+    jobs. Time integrals are over the time from the first arrival of a batch to that of the next.
+    """
+
+    rows: Array  # (batches, K, 7) as COLUMNS
+    areas: Array  # (batches, 2, K) time integrals of jobs present and running
     span: Array  # (batches, 2) begin and end
-    numbers: Int  # 0 closed batches
+    area: Array  # (2, K) the integrals of the batch that is open
+    since: Array  # (K,) when the counts of a type last changed
+    numbers: Int  # CLOSED batches, SHIFT, LIMIT: jobs with this number and later ones do not count, nor do those before job 0
     times: Array  # 0 begin of the open batch, 1 time of the last event, 2 time spent switching
     arrived: Int  # (K,)
     preemptions: Int  # (K,)
@@ -41,17 +58,16 @@ class Tally(NamedTuple):
     bits: Int  # (1,) … and as bits
 
 
-def new_tally(K: int, batches: int) -> Tally:
-    """An empty tally with room for so many batches."""
+def new_tally(K: int, batches: int, shift: int = 0) -> Tally:
+    """An empty tally with room for so many batches of 2^shift jobs."""
     scratch = np.zeros(1)
     return Tally(
-        sums=np.zeros((K, len(COLUMNS))),
-        area=np.zeros((2, K)),
-        since=np.zeros(K),
         rows=np.zeros((batches, K, len(COLUMNS))),
         areas=np.zeros((batches, 2, K)),
         span=np.zeros((batches, 2)),
-        numbers=np.zeros(1, dtype=np.int64),
+        area=np.zeros((2, K)),
+        since=np.zeros(K),
+        numbers=np.array([0, shift, _ALL_JOBS], dtype=np.int64),
         times=np.zeros(3),
         arrived=np.zeros(K, dtype=np.int64),
         preemptions=np.zeros(K, dtype=np.int64),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numba as nb
 import numpy as np
@@ -18,7 +19,7 @@ from rota.errors import BadSpec, Problem
 from rota.model import Exponential, System
 from rota.model.workload import CHUNK, Chunk
 
-__all__ = ["Jobs", "PoissonArrivals"]
+__all__ = ["Jobs", "PoissonArrivals", "initial_jobs"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,22 @@ class PoissonArrivals:
                     of_type = kinds == i
                     sizes[of_type] = size.sample(lengths, int(of_type.sum()))
             yield Chunk(times, kinds, sizes, sizes)
+
+
+def initial_jobs(system: System, seed: np.random.SeedSequence) -> tuple[Int, Array]:
+    """Types and remaining sizes of jobs to begin with: as many of each type as run on average, λ_i E[S_i], under every stable policy.
+
+    What is left of a job that is seen at a random moment is a uniform part of a size that is chosen by its length.
+    """
+    rng = np.random.default_rng(seed)
+    counts = np.rint(system.offered_work).astype(np.int64)
+    left = []
+    for size, count in zip(system.sizes, counts.tolist(), strict=True):
+        seen = size.sample(rng, 64 * count)
+        chosen = rng.choice(seen, count, p=seen / seen.sum()) if count else seen
+        left.append(chosen * (1 - rng.random(count)))
+    order = rng.permutation(int(counts.sum()))
+    return np.repeat(np.arange(len(counts)), counts)[order], np.concatenate(left)[order]
 
 
 def _alias(shares: Array) -> tuple[Array, Int]:
@@ -92,6 +109,7 @@ def _fill(
 class Jobs:
     """A given list of jobs: arrival times in order, types (positions in the system), sizes, and estimates (the sizes if left out)."""
 
+    fixed: ClassVar[bool] = True  # the same for every seed
     times: ArrayLike
     kinds: ArrayLike
     sizes: ArrayLike
@@ -102,10 +120,14 @@ class Jobs:
 
     def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
         """The jobs in one go."""
-        times = np.ascontiguousarray(self.times, dtype=np.float64)
-        kinds = np.ascontiguousarray(self.kinds, dtype=np.int64)
-        sizes = np.ascontiguousarray(self.sizes, dtype=np.float64)
-        estimates = sizes if self.estimates is None else np.ascontiguousarray(self.estimates, dtype=np.float64)
+        kinds, floats = np.asarray(self.kinds), (self.times, self.sizes, self.sizes if self.estimates is None else self.estimates)
+        try:
+            times, sizes, estimates = (np.ascontiguousarray(values, dtype=np.float64) for values in floats)
+        except (TypeError, ValueError) as error:
+            raise BadSpec([Problem("jobs", f"need numbers: {error}")]) from None
+        if kinds.size and not np.issubdtype(kinds.dtype, np.integer):
+            raise BadSpec([Problem("jobs", "need types as whole numbers: positions in the system", str(kinds.dtype))])
+        kinds = np.ascontiguousarray(kinds, dtype=np.int64)
         if not (times.shape == kinds.shape == sizes.shape == estimates.shape) or times.ndim != 1:
             raise BadSpec([Problem("jobs", "times, kinds, sizes and estimates need the same length", times.shape)])
         if len(times) and (

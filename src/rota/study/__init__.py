@@ -1,6 +1,7 @@
 """Studies: sweeps over grids of systems and policies, on this machine's cores or on a Dask cluster."""
 
 from rota.study.grid import MSR_NAMES, grid, numbers
+from rota.study.heavy_traffic import HeavyTrafficRatio, heavy_traffic_ratio
 from rota.study.over_seeds import over_seeds
 from rota.study.plan import Plan, PlanProgress, plan
 from rota.study.results import read_results
@@ -9,11 +10,13 @@ from rota.study.sweep import SweepProgress, sweep
 
 __all__ = [
     "MSR_NAMES",
+    "HeavyTrafficRatio",
     "Plan",
     "PlanProgress",
     "Run",
     "SweepProgress",
     "grid",
+    "heavy_traffic_ratio",
     "numbers",
     "over_seeds",
     "plan",

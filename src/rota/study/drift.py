@@ -124,5 +124,6 @@ def _played(system: System, part: Trace, policy: Policy | str | None, loops: int
         result = simulate(system, policy, workload=part.looped(loops), warmup=0.25 if loops > 1 else 0.0)
     except RotaError as error:
         return {**nothing, "reason": str(error)}
-    reason = "" if result.stable else "the queue kept growing"
-    return {"mean_response_time": result.mean_response_time, "interval": result.interval, "reason": reason}
+    if result.growing:  # looped for longer, the mean would be larger
+        return {**nothing, "reason": "the queue kept growing"}
+    return {"mean_response_time": result.mean_response_time, "interval": result.interval, "reason": ""}

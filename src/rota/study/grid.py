@@ -7,24 +7,30 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from numbers import Real
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
+from rota.arguments import is_real
 from rota.capacity import system_load
 from rota.decide import policy_name
 from rota.errors import BadSpec, Problem
-from rota.model import Preemption, System
+from rota.imported import is_place
+from rota.model import Preemption, System, Workload
 from rota.policy import MSR, Policy
 from rota.policy.files import read_policy
+from rota.policy.importable import custom_at
 from rota.simulation import POLICY_NAMES
+from rota.simulation.named import as_policy, draws
 from rota.study.runs import Run, policy_text
+from rota.study.workloads import named_workload
 
 __all__ = ["MSR_NAMES", "grid", "numbers"]
 
 _MODELS: dict[str, Preemption] = {"pMSR": "full", "nMSR": "none", "sMSR": "setup"}
 MSR_NAMES = (*_MODELS, *(f"{name}+backfill" for name in _MODELS))
 _MOST = 10_000  # numbers on one axis
+JOBS = 1_000_000  # of a workload without end
 
 
 def numbers(text: str, place: str = "numbers") -> list[float]:
@@ -66,19 +72,28 @@ def grid(
     loads: Iterable[float] | None = None,
     switching_rates: Iterable[float] | None = None,
     setup_rates: Iterable[float] | None = None,
-    jobs: float | Iterable[float] = 1_000_000,
+    jobs: float | Iterable[float] | None = None,
     seeds: int | Iterable[int] = 1,
+    workload: Workload | str | Path | None = None,
 ) -> list[Run]:
     """The runs of a grid, the seeds of a case beside each other. Axes that do not matter to a policy do not multiply its runs.
 
-    Without `loads` the system is taken as it is. `seeds` is a list of them, or how many: 0, 1, 2, …
+    Without `loads` the system is taken as it is. `seeds` is a list of them, or how many: 0, 1, 2, … A workload that is the same for every
+    seed needs one only where the policy draws nothing itself.
     """
+    if not isinstance(system, System):
+        raise BadSpec([Problem("system", "must be a rota.System (rota.read_system reads one from its file)", system)])
+    if isinstance(policies, str) or not isinstance(policies, Iterable):
+        raise BadSpec([Problem("policies", 'must be a list, as ["first-fit", "nMSR"]', policies)])
+    given = None if workload is None else named_workload(workload, system)
+    if jobs is None:
+        jobs = JOBS if given is None or given.jobs is None else given.jobs
     axes = {
         "loads": _axis("loads", loads),
         "switching_rates": _axis("switching_rates", switching_rates),
         "setup_rates": _axis("setup_rates", setup_rates),
-        "jobs": _axis("jobs", [jobs] if isinstance(jobs, int | float) else jobs, whole=True, least=100),
-        "seeds": _axis("seeds", range(seeds) if isinstance(seeds, int) else seeds, whole=True, least=0),
+        "jobs": _axis("jobs", jobs, whole=True, least=min(100, given.jobs or 100) if given else 100),
+        "seeds": _axis("seeds", _so_many(seeds), whole=True, least=0),
     }
     known = [_known(policy, system) for policy in policies]
     problems = [Problem(name, "must not be empty") for name, values in {**axes, "policies": known}.items() if values == []]
@@ -94,35 +109,51 @@ def grid(
     for label, policy in zip(_labels([policy.name for policy in known]), known, strict=True):
         alphas: Sequence[float | None] = (policy.switches and axes["switching_rates"]) or [None]
         gammas: Sequence[float | None] = (policy.sets_up and axes["setup_rates"]) or [None]
-        points = product(systems, alphas, gammas, axes["jobs"] or [], axes["seeds"] or [])
+        counts = axes["jobs"] or []
+        if given is not None and given.jobs is not None:
+            counts = list(dict.fromkeys(min(n, given.jobs) for n in counts))
+        seeds_of = (axes["seeds"] or [])[: 1 if given is not None and given.fixed and not policy.draws else None]
+        points = product(systems, alphas, gammas, counts, seeds_of)
         runs += [
-            Run(label, policy.definition(alpha, gamma), text, load, alpha, gamma, int(n), int(seed))
-            for (load, text), alpha, gamma, n, seed in points
+            Run(
+                *(label, policy.definition(alpha, gamma), text, load, alpha, gamma, int(n), int(seed)),
+                workload=None if given is None else given.text(factor),
+            )
+            for (load, factor, text), alpha, gamma, n, seed in points
         ]
     return runs
 
 
-def _axis(name: str, values: Iterable[float] | None, whole: bool = False, least: float | None = None) -> list[float] | None:
-    """The numbers of an axis, each once."""
+def _so_many(seeds: Any) -> Any:
+    """0, 1, 2, … for a number of seeds."""
+    return range(int(seeds)) if is_real(seeds) and float(seeds).is_integer() else seeds
+
+
+def _axis(name: str, values: float | Iterable[float] | None, whole: bool = False, least: float | None = None) -> list[float] | None:
+    """The numbers of an axis, each once; one number is an axis too."""
     if values is None:
         return None
+    if isinstance(values, Real) or not isinstance(values, Iterable):
+        values = [values]  # type: ignore[list-item]
     given = list(dict.fromkeys(values))
     for value in given:
-        if not (np.isfinite(value) and (value >= least if least is not None else value > 0)):
+        if not is_real(value):
+            raise BadSpec([Problem(name, "must be positive and finite" if least is None else "must be finite numbers", value)])
+        if not (value >= least if least is not None else value > 0):
             raise BadSpec([Problem(name, "must be positive" if least is None else f"must be at least {least:g}", value)])
         if whole and value != int(value):
             raise BadSpec([Problem(name, "must be whole numbers", value)])
     return [float(value) for value in given] if not whole else given
 
 
-def _at_loads(system: System, loads: list[float] | None) -> list[tuple[float, str]]:
-    """The system at each load, as text."""
+def _at_loads(system: System, loads: list[float] | None) -> list[tuple[float, float, str]]:
+    """Each load, the factor of the arrival rates, and the system, as text."""
     now = system_load(system).load
     if loads is None:
-        return [(now, system.to_toml())]
+        return [(now, 1.0, system.to_toml())]
     if now == 0:
         raise BadSpec([Problem("loads", "a system without arrivals has load 0 at any scale")])
-    return [(load, system.scaled(factor=load / now).to_toml()) for load in loads]
+    return [(load, load / now, system.scaled(factor=load / now).to_toml()) for load in loads]
 
 
 def _labels(names: list[str]) -> list[str]:
@@ -139,6 +170,10 @@ class _Known:
 
     name: str
     policy: Policy
+
+    @property
+    def draws(self) -> bool:
+        return draws(self.policy)
 
     @property
     def switches(self) -> bool:
@@ -160,6 +195,7 @@ class _ToDesign:
 
     name: str
     switches: bool = True
+    draws: bool = True
 
     @property
     def sets_up(self) -> bool:
@@ -176,12 +212,15 @@ def _known(policy: Policy | str | Path, system: System) -> _Known | _ToDesign:
     if isinstance(policy, str) and policy in POLICY_NAMES:
         return _Known(policy, POLICY_NAMES[policy])
     name = ""
-    if isinstance(policy, str | Path):
+    if is_place(policy):
+        policy = custom_at(str(policy))
+    elif isinstance(policy, str | Path):
         name = str(policy)
         if not name.endswith(".json") and not Path(policy).exists():
-            rule = f"must be one of {', '.join([*POLICY_NAMES, *MSR_NAMES])}, or a policy file"
+            rule = f"must be one of {', '.join([*POLICY_NAMES, *MSR_NAMES])}, a policy file, or your own as module:function"
             raise BadSpec([Problem("policies", rule, name)])
         policy = read_policy(policy)
+    policy = as_policy(policy)
     if isinstance(policy, MSR) and policy.names is None:  # its text calls the types by name
         policy = policy.replace(names=system.names)
     policy_text(policy)  # refuses what has no text before anything runs

@@ -11,14 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rota import __version__
 from rota.analysis import Analysis
+from rota.arguments import is_real, whole
 from rota.capacity import Load, system_load
-from rota.display import html_lines, html_table, number
+from rota.display import html_lines, html_table, number, verdict_cells
 from rota.errors import BadSpec, Infeasible, Problem, Unstable
 from rota.model import System
 from rota.policy import MSR, Policy
-from rota.simulation import Comparison, Difference, Result, compare, compare_pair
+from rota.simulation import Comparison, Difference, Result, SimulationProgress, compare, compare_pair, enough_jobs
 from rota.study.plan_growth import Limit, against_load, limit_of
 from rota.study.plan_policies import analysis_of, capacity_needed, design_rotas, policies_of, small
 from rota.study.plan_words import choose, in_words, overload_text
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "PlanProgress", "plan"]
 
-JOBS = 1_000_000
 _ELSEWHERE = 1 / 6  # of the time for tuning, at each of the other loads
 
 
@@ -38,6 +40,7 @@ class PlanProgress:
 
     step: str
     time_s: float
+    compiling: bool = False  # nothing more is told until the simulator of a policy is compiled
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,13 +92,16 @@ class Plan:
 
         rows = []
         for name, result in self.results.items():
-            difference = self.difference(name) if result.stable and name != self.recommended_name else None
+            known = result.stable and not np.isnan(result.mean_response_time)
+            difference = self.difference(name) if known and name != self.recommended_name else None
             limit = self.limits[name]
             rows.append(
                 {
                     "policy": name,
                     "recommended": name == self.recommended_name,
                     "stable": result.stable,
+                    "growing": list(result.growing),
+                    "unknown": list(result.unknown),
                     "mean_response_time": result.mean_response_time,
                     "interval": result.interval,
                     "difference": difference.mean if difference else None,
@@ -126,26 +132,35 @@ class Plan:
             cells = [number(row[name], places) for name, places in digits.items()]
             label = f"{row['policy']} *" if row["recommended"] else row["policy"]
             growth = self.limits[row["policy"]].scaling_text(self.load.load)
-            rows.append((label, *(cells if row["stable"] else ["unstable", *[""] * 5]), growth))
+            rows.append((label, *(verdict_cells(row, 6) or cells), growth))
         return html_lines(self.explain()) + html_table(["policy", "mean", "±", "against *", "±", "95%", "99%", "arrivals ×"], rows)
 
 
 def plan(
-    system: System, *, jobs: int = JOBS, seed: int = 0, tuning_s: float = 4.0, progress: Callable[[PlanProgress], None] | None = None
+    system: System, *, jobs: int | None = None, seed: int = 0, tuning_s: float = 4.0, progress: Callable[[PlanProgress], None] | None = None
 ) -> Plan:
     """Plans a system; raises `Unstable`, with what to do, if its load is not below 1.
 
-    `jobs` are simulated under each policy at the system's own load, a fifth of them at each other load. The same seed gives the same
-    jobs to every policy. Takes half a minute or so. A rota is tuned for at most `tuning_s` seconds, by the clock, so two plans may
-    differ a little.
+    `jobs` are simulated under each policy at the system's own load (a million, or more if a type is rare), a fifth of them at each other
+    load. The same seed gives the same jobs to every policy. Takes half a minute or so. A rota is tuned for at most `tuning_s` seconds, by
+    the clock, so two plans may differ a little.
     """
-    if jobs < 5000:
-        raise BadSpec([Problem("jobs", "must be at least 5000: fewer say nothing about waiting", jobs)])
+    jobs, seed = None if jobs is None else whole("jobs", jobs, 5000), whole("seed", seed, 0)
+    if not isinstance(system, System):
+        raise BadSpec([Problem("system", "must be a rota.System (rota.read_system reads one from its file)", system)])
+    if not (is_real(tuning_s) and tuning_s > 0):
+        raise BadSpec([Problem("tuning_s", "must be positive and finite", tuning_s)])
     began = time.perf_counter()
 
-    def tell(step: str) -> None:
+    def tell(step: str, compiling: bool = False) -> None:
         if progress is not None:
-            progress(PlanProgress(step, time.perf_counter() - began))
+            progress(PlanProgress(step, time.perf_counter() - began, compiling))
+
+    def simulating(name: str, at: SimulationProgress) -> None:
+        if at.compiling:
+            tell(f"{name}: compiling its simulator, once on this machine", True)
+        else:
+            tell(f"{name}: {at.done:,} of {jobs:,} jobs")
 
     tell("system load")
     best = system_load(system, time_limit_s=10.0)
@@ -153,15 +168,14 @@ def plan(
         raise Infeasible("no jobs arrive: there is nothing to plan")
     if best.load >= 1:
         raise Unstable(overload_text(best, capacity_needed(best)))
+    jobs = enough_jobs(system) if jobs is None else jobs
     grid_jobs = max(jobs // 5, 1000)
     tell("designing the rota")
-    rotas = design_rotas(system, jobs=grid_jobs, seed=seed + 1, time_limit_s=tuning_s)
+    rotas = design_rotas(system, jobs=grid_jobs, seed=seed + 1, time_limit_s=tuning_s, tell=simulating)
     rota = rotas[system.preemption].plain
     analysis, as_given = analysis_of(system, rota)
     policies = policies_of(system, rotas)
-    comparison = compare(
-        system, list(policies.values()), jobs=jobs, seed=seed, progress=lambda name, at: tell(f"{name}: {at.done:,} of {jobs:,} jobs")
-    )
+    comparison = compare(system, list(policies.values()), jobs=jobs, seed=seed, progress=simulating)
     if any(result.interrupted for result in comparison.results):
         raise KeyboardInterrupt
     results = dict(zip(comparison.labels, comparison.results, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from rota.design import design_policy
 from rota.errors import Infeasible
 from rota.model import Preemption, System
 from rota.policy import EASY, FCFS, MSR, FirstFit, MaxWeight, Policy, ServerFilling
-from rota.simulation import simulate
+from rota.simulation import SimulationProgress, simulate
 
 __all__ = ["Rotas", "analysis_of", "capacity_needed", "design_rotas", "policies_of", "small"]
 
@@ -29,7 +30,9 @@ class Rotas:
     backfilled: MSR
 
 
-def design_rotas(system: System, *, jobs: int, seed: int, time_limit_s: float) -> dict[Preemption, Rotas]:
+def design_rotas(
+    system: System, *, jobs: int, seed: int, time_limit_s: float, tell: Callable[[str, SimulationProgress], None] | None = None
+) -> dict[Preemption, Rotas]:
     """Rotas for every model that the system allows: a server that can stop jobs after a setup may also let them run to their end.
 
     `plain` is tuned on its mean response time. Theory says nothing about backfilling, so which rota is best to fill, the balanced or the
@@ -42,12 +45,16 @@ def design_rotas(system: System, *, jobs: int, seed: int, time_limit_s: float) -
         choices = [policy.replace(backfill=True) for policy in (plain, balanced)]
         if plain == balanced:
             choices = choices[:1]
-        found[model] = Rotas(plain, choices[0] if len(choices) == 1 else min(choices, key=lambda p: _measured(system, p, jobs, seed)))
+        found[model] = Rotas(plain, choices[0] if len(choices) == 1 else min(choices, key=lambda p: _measured(system, p, jobs, seed, tell)))
     return found
 
 
-def _measured(system: System, policy: MSR, jobs: int, seed: int) -> float:
-    result = simulate(system, policy, jobs=jobs, seed=seed)
+def _measured(system: System, policy: MSR, jobs: int, seed: int, tell: Callable[[str, SimulationProgress], None] | None = None) -> float:
+    def show(at: SimulationProgress) -> None:
+        if tell is not None and at.compiling:
+            tell(policy_name(policy), at)
+
+    result = simulate(system, policy, jobs=jobs, seed=seed, progress=show)
     if result.interrupted:
         raise KeyboardInterrupt
     return result.mean_response_time if result.stable else np.inf
@@ -77,8 +84,8 @@ def analysis_of(system: System, policy: MSR) -> tuple[Analysis, bool]:
 
 
 def small(analysis: Analysis) -> bool:
-    """Whether exact values take no noticeable time."""
-    return len(analysis.process) <= _EXACT_STATES
+    """Whether there are exact values, and they take no noticeable time."""
+    return len(analysis.process) <= _EXACT_STATES and (not analysis.stable or analysis.accurate)
 
 
 def capacity_needed(best: Load) -> float | None:

@@ -6,7 +6,10 @@ the simplest one. So a rota is recommended only where it brings something that c
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rota.capacity import Load
 from rota.errors import Unstable
@@ -16,11 +19,12 @@ from rota.study.plan_growth import Limit
 if TYPE_CHECKING:
     from rota.study.plan import Plan
 
-__all__ = ["TITLES", "choose", "in_three", "in_words", "overload_text"]
+__all__ = ["TITLES", "choose", "in_three", "in_words", "overload_text", "who_pays"]
 
 _SAME = 0.01  # relative: who would notice?
 _UNSURE = 0.1  # a mean so much worse is not called as good only because too few jobs were simulated to be sure
 _ROOM = 1.05  # arrivals should be able to grow by this much
+_PAYS = 1.5  # a type that takes so many times as long as under another policy pays for what the others gain
 
 TITLES = {
     "fcfs": "first come, first served",
@@ -40,9 +44,14 @@ TITLES = {
 
 def choose(results: dict[str, Result], limits: dict[str, Limit], load: float) -> tuple[str, str]:
     """The policy to recommend, and the reason. `results` come from simple to involved."""
-    settled = {name: result for name, result in results.items() if result.stable}
+    settled = {name: result for name, result in results.items() if result.stable and not np.isnan(result.mean_response_time)}
     if not settled:
-        raise Unstable(f"at load {load:.4g} no policy settled within the jobs simulated: more of them, or fewer arrivals, will tell")
+        rare = sorted({name for result in results.values() for name in result.unknown})
+        few = f" (there were too few of {_quoted(rare)})" if rare else ""
+        raise Unstable(f"at load {load:.4g} no policy settled within the jobs simulated{few}: more of them, or fewer arrivals, will tell")
+    # Of these, those of which most is known: where others have an interval, or a mean of a rare type, what has none may starve somebody.
+    lacks = {name: (not np.isfinite(result.interval), len(result.unknown)) for name, result in settled.items()}
+    settled = {name: result for name, result in settled.items() if lacks[name] == min(lacks.values())}
     fastest = min(settled, key=lambda name: settled[name].mean_response_time)
     alike = [name for name in settled if name == fastest or _same(settled[name], settled[fastest])]
     roomy = [name for name in alike if limits[name].scaling(load) >= _ROOM]
@@ -69,6 +78,8 @@ def in_words(plan: Plan) -> list[str]:
     name, result = plan.recommended_name, plan.results[plan.recommended_name]
     return [
         f"Run {TITLES[name]} ({name}): mean response time {result.mean_response_time:.4g} ± {result.interval:.2g}.",
+        *who_pays(plan),
+        *result.remarks,
         *plan.reason.split("\n"),
         *(_against(plan, other) for other in ("fcfs", "first-fit") if other != name),
         *_rota_words(plan),
@@ -78,15 +89,46 @@ def in_words(plan: Plan) -> list[str]:
 
 
 def in_three(plan: Plan) -> list[str]:
-    """What comes first below the name of the policy: why this one, what it gains over what most run, how far it goes."""
+    """What comes first below the name of the policy: who pays, why this one, what it gains over what most run, how far it goes."""
     common = "first-fit" if plan.recommended_name != "first-fit" else "fcfs"
-    return [plan.reason.replace("\n", " "), _against(plan, common), _growth(plan)]
+    first = [*who_pays(plan), *plan.results[plan.recommended_name].remarks]
+    return [*first, plan.reason.replace("\n", " "), _against(plan, common), _growth(plan)]
+
+
+def who_pays(plan: Plan) -> list[str]:
+    """The type that is worst off under the recommended policy, against what it would have under the policy that is best for it.
+
+    A mean over all jobs hides it: a policy may serve many small jobs well and leave a few large ones waiting.
+    """
+    chosen, names = plan.results[plan.recommended_name], plan.system.names
+    others = {name: result for name, result in plan.results.items() if result.stable and name != plan.recommended_name}
+    if len(names) < 2 or not others:
+        return []
+    means = np.array([result.response_time for result in others.values()])  # (policies, K)
+    means = np.where(np.isnan(means), np.inf, means)
+    least = means.min(axis=0)
+    times = np.where(np.isfinite(least) & ~np.isnan(chosen.response_time), chosen.response_time / least, 0.0)
+    i = int(times.argmax())
+    if times[i] < _PAYS:
+        return []
+    best = list(others)[int(means[:, i].argmin())]
+    own = f"{chosen.response_time[i]:.3g} ± {chosen.response_time_interval[i]:.2g}"
+    other = f"{least[i]:.3g} ± {others[best].response_time_interval[i]:.2g}"
+    waits = f"{chosen.waiting_time[i]:.3g}"
+    return [f"Type '{names[i]}' pays for it: {own} on average, of which {waits} waiting; {other} under {TITLES[best]} ({best})."]
 
 
 def _against(plan: Plan, other: str) -> str:
     result, chosen = plan.results[other], plan.results[plan.recommended_name]
     if not result.stable:
-        return f"Under {TITLES[other]} the queue kept growing: it cannot carry this load."
+        whole = len(result.growing) == len(plan.system.names)
+        return (
+            f"Under {TITLES[other]} the queue kept growing: it cannot carry this load."
+            if whole
+            else f"Under {TITLES[other]} jobs of {_quoted(result.growing)} kept piling up: it cannot carry this load."
+        )
+    if np.isnan(result.mean_response_time):
+        return f"Under {TITLES[other]} too few jobs of {_quoted(result.unknown)} were done for a mean."
     difference = plan.difference(other)
     if not difference.significant:
         return f"{_start(TITLES[other])} takes {result.mean_response_time:.4g} ± {result.interval:.2g}: no significant difference."
@@ -112,7 +154,7 @@ def _rota_words(plan: Plan) -> list[str]:
     if plan.recommended_name.startswith(own) or not plan.results[own].stable:
         return []
     filled = plan.results.get(f"{own}+backfill")
-    if filled is None or not filled.stable:
+    if filled is None or not filled.stable or np.isnan(filled.mean_response_time):
         return []
     difference = plan.difference(f"{own}+backfill")
     if not difference.significant:
@@ -139,6 +181,10 @@ def overload_text(best: Load, capacity: float | None) -> str:
 
 def _listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return _listed([f"'{name}'" for name in names])
 
 
 def _start(text: str) -> str:

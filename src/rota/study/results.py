@@ -15,11 +15,12 @@ from typing import Any
 
 import polars as pl
 
+from rota.arguments import checked_path
 from rota.errors import BadSpec, Problem, RotaError
 
 __all__ = ["SCHEMA", "Results", "as_table", "read_results"]
 
-_KEY, _VERSION = "rota.sweep", 1
+_KEY, _VERSION = "rota.sweep", 2
 
 _LIST = pl.List(pl.Float64)
 SCHEMA: dict[str, Any] = {
@@ -59,6 +60,7 @@ SCHEMA: dict[str, Any] = {
     "case": pl.String,
     "system": pl.String,
     "policy_json": pl.String,
+    "workload": pl.String,
     "rota": pl.String,
     "finished_at": pl.String,
 }
@@ -71,7 +73,7 @@ def as_table(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 def read_results(path: str | Path) -> pl.DataFrame:
     """The table that a sweep wrote."""
-    path = Path(path)
+    path = checked_path(path, "results")
     try:
         table = json.loads(pl.read_parquet_metadata(path)[_KEY])
     except (KeyError, pl.exceptions.PolarsError):
@@ -80,7 +82,9 @@ def read_results(path: str | Path) -> pl.DataFrame:
         raise BadSpec([Problem("results", f"cannot be read: {error.strerror or error}")], str(path)) from None
     if table["version"] > _VERSION:
         raise BadSpec([Problem("version", f"is newer than {_VERSION}, the newest this Rota knows", table["version"])], str(path))
-    return pl.read_parquet(path)
+    rows = pl.read_parquet(path)
+    missing = [pl.lit(None, dtype=kind).alias(name) for name, kind in SCHEMA.items() if name not in rows.columns]  # of an older version
+    return rows.with_columns(missing).select(list(SCHEMA))
 
 
 class Results:

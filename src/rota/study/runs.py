@@ -2,7 +2,8 @@
 
 A run travels to other processes and machines and is known by its key, so it holds text instead of objects: the system as TOML, at the load
 of the run, and the policy as JSON. That is a policy's file, the name and fields of a policy without a file (`{"policy": "first-fit"}`), or
-what to design (`{"design": "none", …}`): designing is part of the run, so that it too is spread over the workers.
+what to design (`{"design": "none", …}`): designing is part of the run, so that it too is spread over the workers. A policy of your own is
+the place that it is imported from and a hash of its source (`{"custom": "mine:longest_first", "source": "…"}`).
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ from rota.capacity import system_load
 from rota.decide import policy_name
 from rota.design import balanced_policy, design_policy
 from rota.errors import BadSpec, Problem, RotaError
-from rota.model import System
+from rota.imported import source_of
+from rota.model import System, Workload
 from rota.model.spec import parse_system
 from rota.policy import MSR, Custom, Policy
 from rota.policy.files import policy_from_json, policy_to_json
+from rota.policy.importable import custom_at, place_of_custom
 from rota.simulation import POLICY_NAMES, Result, simulate
+from rota.simulation.arguments import LEAST_JOBS
+from rota.study.workloads import defining, workload_from_text
 
 __all__ = ["Run", "failed", "measure", "policy_from_text", "policy_text", "repeat"]
 
@@ -45,12 +50,14 @@ class Run:
     jobs: int
     seed: int
     rota: str = __version__
+    workload: str | None = None  # its text (`rota.study.workloads`); None: Poisson arrivals
 
     @property
     def case(self) -> str:
-        """The same for all seeds: a hash of system, policy, number of jobs and version of Rota."""
-        defining = json.dumps([self.system, self.definition, self.jobs, self.rota])
-        return hashlib.sha256(defining.encode()).hexdigest()[:16]
+        """The same for all seeds: a hash of system, policy, workload, number of jobs and version of Rota."""
+        parts = [self.system, self.definition, self.jobs, self.rota]
+        parts += [] if self.workload is None else [defining(self.workload)]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     @property
     def key(self) -> str:
@@ -66,8 +73,8 @@ def policy_text(policy: Policy) -> str:
     if isinstance(policy, MSR):
         return policy_to_json(policy)
     if isinstance(policy, Custom):
-        rule = "is a function of your own, which cannot be written down: simulate it with rota.compare or rota.simulate"
-        raise BadSpec([Problem("policies", rule, policy.name)])
+        place = place_of_custom(policy)
+        return json.dumps({"custom": place, "source": source_of(place, "policies")})
     return json.dumps({"policy": policy_name(policy), **asdict(policy)})
 
 
@@ -76,6 +83,12 @@ def policy_from_text(text: str) -> Policy:
     fields = json.loads(text)
     if "rota_policy" in fields:
         return policy_from_json(text)
+    if "custom" in fields:
+        policy, now = custom_at(fields["custom"]), source_of(fields["custom"], "policy")
+        if now != fields["source"]:
+            rule = f"{fields['custom']} is not what it was when the study began (hash {fields['source']}, now {now})"
+            raise BadSpec([Problem("policy", rule)])
+        return policy
     return type(POLICY_NAMES[fields.pop("policy")])(**fields)
 
 
@@ -106,16 +119,27 @@ def measure(run: Run) -> dict[str, Any]:
     if run.rota != __version__:  # results of two versions would pass as those of one
         return failed(run, f"this worker has Rota {__version__}, the sweep was started with {run.rota}: install the same everywhere")
     try:
+        workload = _given(run)
+    except RotaError as error:
+        return failed(run, str(error))
+    try:
         system = _system_of(run.system)
         policy = _policy_of(run.definition, run.system)
-        result = simulate(system, policy, jobs=run.jobs, seed=run.seed)
+        result = simulate(system, policy, jobs=_at_least(run.jobs), seed=run.seed, workload=workload)
     except RotaError as error:
         return _row(run, outcome="impossible", error=str(error))
     except Exception as error:  # one run of thousands, perhaps at night: told in its row, and tried again next time
         return failed(run, f"{type(error).__name__}: {error}")
     if result.interrupted:  # half a run is none
         raise KeyboardInterrupt
-    return _row(run, **_measured(result))
+    return _row(run, **_measured(result, run.definition))
+
+
+def _given(run: Run) -> Workload | None:
+    """The workload, if there is one. What is to be found outside the run, a policy of your own too, may be missing or another here."""
+    if run.definition.startswith('{"custom"'):
+        policy_from_text(run.definition)
+    return None if run.workload is None else workload_from_text(run.workload)
 
 
 def failed(run: Run, error: str) -> dict[str, Any]:
@@ -130,7 +154,7 @@ def _row(run: Run, **fields: Any) -> dict[str, Any]:
     return defined | fields
 
 
-def _measured(result: Result) -> dict[str, Any]:
+def _measured(result: Result, definition: str) -> dict[str, Any]:
     system, policy = result.system, result.policy
     rates = {"switching_rate": policy.switching_rate, "setup_rate": policy.setup_rate} if isinstance(policy, MSR) else {}
     scalars = (
@@ -140,7 +164,7 @@ def _measured(result: Result) -> dict[str, Any]:
     arrays = ("mean_queue_length", "mean_queue_length_interval", "response_time", "response_time_interval", "utilization")
     return {
         "outcome": "done",
-        "policy_json": policy_text(policy),
+        "policy_json": definition if isinstance(policy, Custom) else policy_text(policy),
         "names": list(system.names),
         "resources": list(system.resources),
         **rates,
@@ -152,6 +176,16 @@ def _measured(result: Result) -> dict[str, Any]:
 
 def repeat(row: Mapping[str, Any]) -> Result:
     """Runs a row of the results again, from what the row holds and nothing else."""
+    missing = [name for name in ("system", "policy_json", "jobs", "seed") if name not in row]
+    if missing:
+        raise BadSpec([Problem("row", f"must be a row of a sweep's table, as table.row(0, named=True); it has no {', '.join(missing)}")])
     if row["policy_json"] is None:
         raise BadSpec([Problem("row", f"was not measured, it is {row['outcome']}: {row['error']}")])
-    return simulate(parse_system(row["system"]), policy_from_text(row["policy_json"]), jobs=row["jobs"], seed=row["seed"])
+    workload = None if row.get("workload") is None else workload_from_text(row["workload"])
+    policy = policy_from_text(row["policy_json"])
+    return simulate(parse_system(row["system"]), policy, jobs=_at_least(row["jobs"]), seed=row["seed"], workload=workload)
+
+
+def _at_least(jobs: int) -> int:
+    """What to ask `simulate` for: a trace may have fewer jobs than it lets one ask for, and then all are played."""
+    return max(jobs, LEAST_JOBS)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.model import System
+from rota.model import System, Workload
 from rota.policy import Policy
 from rota.study.execute import execute
 from rota.study.grid import grid
@@ -42,8 +42,9 @@ def sweep(
     loads: Iterable[float] | None = None,
     switching_rates: Iterable[float] | None = None,
     setup_rates: Iterable[float] | None = None,
-    jobs: float | Iterable[float] = 1_000_000,
+    jobs: float | Iterable[float] | None = None,
     seeds: int | Iterable[int] = 1,
+    workload: Workload | str | Path | None = None,
     output: str | Path | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
@@ -51,15 +52,21 @@ def sweep(
 ) -> pl.DataFrame:
     """Simulates every policy at every point of a grid: one row per run, in the order of the grid, with all that repeats it.
 
-    A policy is a name of `rota.simulation.POLICY_NAMES`, a policy or its file, or the name of an MSR ("pMSR", "nMSR", "sMSR", each with
-    "+backfill" if wanted), which is designed for the system at each load and, if given, with each switching rate and setup rate. Loads
-    are those of the system unless given. The same seed gives the same jobs to every policy. `seeds` is how many, or a list.
+    A policy is a name of `rota.simulation.POLICY_NAMES`, a policy or its file, your own as "module:function", or the name of an MSR
+    ("pMSR", "nMSR", "sMSR", each with "+backfill" if wanted), which is designed for the system at each load and, if given, with each
+    switching rate and setup rate. Loads are those of the system unless given. The same seed gives the same jobs to every policy. `seeds`
+    is how many, or a list. Each run has `jobs` jobs (a million; all of a workload that has an end).
+
+    A `workload` is the file of a trace, whose arrivals come faster or slower at other loads, or an arrival process of your own as
+    "module:name"; a policy or arrival process of your own must be importable by every worker, and a hash of its source is in each row.
 
     `output` is a parquet file. Runs that it holds are not repeated, and what is finished is safe from any interruption: the same call goes
     on from there. Rows of other grids stay in the file. Runs go to `workers` processes, one per core unless given (0: none, all here), or
     to the workers of a Dask `scheduler`; the results are the same.
     """
-    runs = grid(system, policies, loads=loads, switching_rates=switching_rates, setup_rates=setup_rates, jobs=jobs, seeds=seeds)
+    runs = grid(
+        system, policies, loads=loads, switching_rates=switching_rates, setup_rates=setup_rates, jobs=jobs, seeds=seeds, workload=workload
+    )
     total = len({run.key for run in runs})
     with Results(output) as results:
         missing = {run.key: run for run in runs if run.key not in results}

@@ -166,7 +166,7 @@ def write_borg_month(
 
 
 def _trace(model: BorgModel, jobs: pl.LazyFrame, share: float, days: float, seed: int) -> Trace:
-    about = {"origin": "synthetic Borg month", "period": days * _DAY, "share": share, "seed": seed}
+    about = {"origin": "synthetic Borg month", "period": days * _DAY, "share": share, "seed": seed, "time_unit_s": 1.0}
     return Trace(jobs, model.names, ("cpu", "memory"), np.array(model.demand), np.ones(2), about)
 
 

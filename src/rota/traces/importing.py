@@ -113,6 +113,8 @@ def read_trace(path: Source, format: str | None = None, **options: Any) -> Trace
 
     `options` are those of `import_trace`.
     """
+    if not isinstance(path, str | PathLike | Sequence):
+        raise BadSpec([Problem("trace", "must be a path, or a list of them", path)])
     if isinstance(path, str | PathLike) and format is None and is_trace_file(Path(path)):
         if options:
             raise BadSpec([Problem(name, "is for the import of a log; this is a trace already") for name in options], source=str(path))

@@ -26,7 +26,7 @@ from rota.arrays import Array
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import Deterministic, Empirical, Exponential, Fitted, Preemption, System
 from rota.model.sizes import MAX_CV, MAX_PHASES, SizeDistribution
-from rota.model.system import exceeds
+from rota.model.system import SECONDS, exceeds
 from rota.traces.trace import Trace
 
 __all__ = ["By", "Sizes", "load_of", "scaled_to", "to_system"]
@@ -69,6 +69,7 @@ def to_system(
         sizes=_sizes(trace, sizes),
         preemption=preemption,
         setup_time=setup_time,
+        time_unit=next((name for name, seconds in SECONDS.items() if seconds == trace.unit_s), None),
     )
     if load is None:
         return system

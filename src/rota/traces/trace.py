@@ -1,7 +1,7 @@
 """`Trace`: a log of real or made jobs, each with an arrival time, a size and a type; and the table of types with their demands.
 
 The jobs are a lazy table (`arrival`, `size`, `type` and, where known, `estimate`), sorted by arrival: nothing is read before it is needed,
-and a month of Borg streams through in chunks. Times are in seconds.
+and a month of Borg streams through in chunks. Times are in seconds, but for a log of `rota serve`: there in the unit of the plan it served.
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
+from rota.arguments import whole
 from rota.arrays import Array, Int
 from rota.display import html_table, html_title, number
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import System
 from rota.model.workload import Chunk
+from rota.traces.units import warn_of_units
 
 __all__ = ["COLUMNS", "Looped", "Trace"]
 
@@ -32,6 +34,7 @@ _IN_MEMORY = 20_000_000  # jobs of a looped trace that are kept from one loop to
 class Trace:
     """Jobs in order of arrival, and the types they belong to. `capacity` is that of one machine, where the log tells it."""
 
+    fixed: ClassVar[bool] = True  # the same jobs for every seed
     jobs: pl.LazyFrame
     names: tuple[str, ...]  # (K,)
     resources: tuple[str, ...]  # (R,)
@@ -65,6 +68,13 @@ class Trace:
         if "period" in self.about:
             return float(self.about["period"])
         return (self.end - self.begin) * (len(self) / max(len(self) - 1, 1))
+
+    @property
+    def unit_s(self) -> float | None:
+        """Seconds in a unit of the trace's times, if it is known: it came from a log."""
+        if "time_unit_s" in self.about:
+            return float(self.about["time_unit_s"])
+        return 1.0 if "import" in self.about else None
 
     @cached_property
     def _extent(self) -> dict[str, Any]:
@@ -155,21 +165,28 @@ class Trace:
     # ------------------------------------------------------------------------------------------------------ as a workload
 
     def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
-        """The jobs in order of arrival, from time 0; the system's types are the trace's."""
-        self._check_types(system)
+        """The jobs in order of arrival, from time 0, in the system's order of types and, where both are known, in its unit of time."""
+        place, unit = self._places(system), self.units_in(system)
         begin = last = self.begin
+        first = True
         for part in self.jobs.collect_batches(chunk_size=_CHUNK, maintain_order=True):
             arrivals, sizes, kinds = (part[name].to_numpy() for name in COLUMNS)
             self._check_jobs(last, arrivals, kinds, sizes)
             last = arrivals[-1] if len(arrivals) else last
             estimates = part["estimate"].to_numpy() if "estimate" in part.columns else sizes
-            yield Chunk(arrivals - begin, kinds.astype(np.int64), sizes, estimates)
+            chunk = Chunk((arrivals - begin) * unit, place[kinds], sizes * unit, estimates * unit)
+            if first and (self.unit_s is None or system.unit_s is None):
+                warn_of_units(chunk, system, self.unit_s)
+            first = False
+            yield chunk
+
+    def units_in(self, system: System) -> float:
+        """How many of the system's units of time one of the trace's is; 1 where one of the two is not known."""
+        return 1.0 if self.unit_s is None or system.unit_s is None else self.unit_s / system.unit_s
 
     def looped(self, times: int) -> Looped:
         """The trace again and again, one `span` apart."""
-        if times < 1:
-            raise BadSpec([Problem("loops", "must be at least 1", times)])
-        return Looped(self, times)
+        return Looped(self, whole("loops", times, 1))
 
     def _check_jobs(self, last: float, arrivals: Array, kinds: Int, sizes: Array) -> None:
         """What a log read by Rota always is; a trace of your own making might not be."""
@@ -180,39 +197,52 @@ class Trace:
         if not (np.isfinite(sizes) & (sizes >= 0)).all():
             raise BadSpec([Problem("trace", "sizes must be finite and at least 0", float(sizes[~(np.isfinite(sizes) & (sizes >= 0))][0]))])
 
-    def _check_types(self, system: System) -> None:
-        """Equal names are not enough: type1, type2, … are in every grouped trace."""
-        if (system.names, system.resources) != (self.names, self.resources) or not np.allclose(system.demand, self.demand, 1e-9, 0.0):
+    def check(self, system: System) -> None:
+        """Raises `BadSpec` unless the system has the types of the trace, in any order."""
+        self._places(system)
+
+    def _places(self, system: System) -> Int:
+        """Where the system has each type. Equal names are not enough: type1, type2, … are in every grouped trace."""
+        difference = self._difference(system)
+        if difference:
             way_out = "take the system made with it (rota trace scale, rota trace system, trace.system(…))"
-            raise BadSpec([Problem("workload", f"is not of the system's types: {self._difference(system)}; {way_out}")])
+            raise BadSpec([Problem("workload", f"is not of the system's types: {difference}; {way_out}")])
+        return np.array([system.names.index(name) for name in self.names], dtype=np.int64)
 
     def _difference(self, system: System) -> str:
-        """The first thing in which the types of a system are not those of the trace."""
-        if system.resources != self.resources:
+        """The first thing in which the types of a system are not those of the trace, their order aside."""
+        if set(system.resources) != set(self.resources):
             return f"the system's resources are {', '.join(system.resources)}, the trace's {', '.join(self.resources)}"
         if len(system.names) != len(self.names):
             return f"the system has {len(system.names):,} types, the trace {len(self.names):,}"
-        for ours, theirs, demand, other in zip(self.names, system.names, self.demand.tolist(), system.demand.tolist(), strict=True):
-            if ours != theirs:
-                return f"the system has '{theirs}' where the trace has '{ours}'"
-            if not np.allclose(other, demand, 1e-9, 0.0):
-                return f"'{ours}' demands {other} in the system and {demand} in the trace"
-        return "their demands differ"
+        demands = dict(zip(system.names, system.demand[:, [system.resources.index(name) for name in self.resources]].tolist(), strict=True))
+        unknown = [name for name in system.names if name not in self.names]
+        for name, demand in zip(self.names, self.demand.tolist(), strict=True):
+            if name not in demands:
+                return f"the system has '{unknown[0]}' where the trace has '{name}'"
+            if not np.allclose(demands[name], demand, 1e-9, 0.0):
+                return f"'{name}' demands {demands[name]} in the system and {demand} in the trace"
+        return ""
 
 
 @dataclass(frozen=True, eq=False)
 class Looped:
     """A trace played several times over."""
 
+    fixed: ClassVar[bool] = True
     trace: Trace
     times: int
 
     def __len__(self) -> int:
         return self.times * len(self.trace)
 
+    def check(self, system: System) -> None:
+        """Raises `BadSpec` unless the system has the types of the trace."""
+        self.trace.check(system)
+
     def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
         """The jobs of all loops, in order of arrival. A trace that memory holds is read once, and many loops of a short one are a chunk."""
-        jobs, span = len(self.trace), self.trace.span
+        jobs, span = len(self.trace), self.trace.span * self.trace.units_in(system)
         if self.times == 1 or jobs > _IN_MEMORY:
             for loop in range(self.times):
                 for chunk in self.trace.chunks(system, seed):

@@ -1,0 +1,41 @@
+"""What people give as arguments: what is meant is taken (1e5 jobs are 100,000), everything else is refused with the rule."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
+
+from rota.errors import BadSpec, Problem
+
+__all__ = ["checked_path", "is_real", "whole", "write_text"]
+
+
+def is_real(value: object) -> bool:
+    """Whether this is a finite number; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def whole(place: str, value: object, least: int) -> int:
+    """A whole number of at least `least`; 1e5 is one, 1.5 is not."""
+    if not is_real(value) or (not isinstance(value, Integral) and not float(value).is_integer()):  # type: ignore[arg-type]
+        raise BadSpec([Problem(place, f"must be a whole number of at least {least:,}", value)])
+    if value < least:  # type: ignore[operator]
+        raise BadSpec([Problem(place, f"must be at least {least:,}", value)])
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def checked_path(path: object, place: str = "file") -> Path:
+    """A path; anything else is refused."""
+    if not isinstance(path, str | PathLike) or "\0" in str(path):
+        raise BadSpec([Problem(place, "must be the path of a file", path)])
+    return Path(path)
+
+
+def write_text(path: str | PathLike[str], text: str) -> None:
+    """Writes a file; says where it cannot."""
+    try:
+        checked_path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadSpec([Problem("file", f"cannot be written: {error.strerror or error}", str(path))]) from None

@@ -1,0 +1,248 @@
+"""MSR policies with backfilling: room that the schedule leaves is filled First-Fit from the queue.
+
+The three models of preemption differ in what becomes of a backfilled job when the schedule needs its room. With preemption at no cost it
+gives way. Without preemption it runs to its end. With setups it also runs to its end, unless a switch begins: then jobs that are in the way
+are stopped, backfilled or not, and each holds its room for a setup.
+"""
+
+from __future__ import annotations
+
+from rota.arrays import Int
+from rota.decide.msr import follow, go, next_ring, own_rate
+from rota.decide.state import COMPLETION, TIMER, State, first_fit, oldest_next, take_next, uniform, youngest_running
+from rota.kernel import kernel
+
+__all__ = ["backfill_full", "backfill_none", "backfill_setup"]
+
+
+@kernel
+def backfill_full(state: State, target: Int) -> float:
+    """pMSR with backfilling: backfilled jobs give way, the youngest first, as soon as the schedule needs their room."""
+    if state.event[0] == COMPLETION:
+        target[state.event[1]] -= 1
+    if state.event[0] == TIMER:
+        follow(state, target)
+    _prepare(state, target)
+    while _overfull(state):
+        _give_way(state, target, False)
+    _fill(state, target)
+    return next_ring(state, own_rate(state, target))
+
+
+@kernel
+def backfill_none(state: State, target: Int) -> float:
+    """nMSR with backfilling: backfilled jobs run to their end, and the schedule's own jobs start when there is room.
+
+    A switch ends when all running jobs fit together with the jobs present that have a slot in the schedule ahead. Until then slots are
+    drained one by one as without backfilling, and a job starts if it has a slot: one that is still open, or one ahead.
+    """
+    data = state.data
+    if state.event[0] == COMPLETION:
+        target[state.event[1]] -= 1
+    if state.event[0] == TIMER:
+        follow(state, target)
+    if _fits_beside_goal(state, target):
+        state.counters[0] = data.goal[state.counters[0]]
+        state.mode[0] = 0
+    else:
+        _drain(state, target)
+    s = state.counters[0]
+    _free_room(state, target)
+    _fill_slots(state, target, s)
+    if data.working[s]:
+        _fill(state, target)
+    else:
+        _fill_slots(state, target, data.goal[s])  # their types are not drained, so they do not hold up the switch
+    return next_ring(state, own_rate(state, target))
+
+
+# counters of an sMSR with backfilling: 0 the candidate that runs or is set up, 1 + k setups of type k under way
+
+
+@kernel
+def backfill_setup(state: State, target: Int) -> float:
+    """sMSR with backfilling: jobs are stopped when a switch begins, and only then; each of them holds its room for a setup.
+
+    Those are stopped that have no slot in the schedule ahead and hold what is short, the youngest first, until the rest fits together with
+    the jobs present that have a slot. If all fit, nobody is stopped, and the switch takes no time. Slots open as room becomes free. The
+    clock of the new schedule starts, and jobs are backfilled, when all setups are done.
+    """
+    data = state.data
+    if state.event[0] == COMPLETION:
+        target[state.event[1]] -= 1
+    if state.event[0] == TIMER:
+        if _setups(state) > 0:
+            _end_setup(state)
+        elif follow(state, target):
+            state.counters[0] = data.goal[state.counters[0]]
+            _prepare(state, target)
+            while _overfull(state):
+                k = _give_way(state, target, True)
+                state.counters[1 + k] += 1
+            for k in range(target.shape[0]):
+                target[k] = min(target[k], state.running[k])  # those that wait start when there is room
+    setups = _setups(state)
+    state.mode[0] = 1 if setups > 0 else 0
+    _free_room(state, target)
+    for k in range(target.shape[0]):
+        for r in range(state.room.shape[0]):
+            state.room[r] -= state.counters[1 + k] * state.demand[k, r]
+    _fill_slots(state, target, state.counters[0])
+    if setups == 0:
+        _fill(state, target)
+    return next_ring(state, setups * data.setup_rate if setups > 0 else own_rate(state, target))
+
+
+# ---------------------------------------------------------------------------------------------------------------- starting
+
+
+@kernel
+def _free_room(state: State, target: Int) -> None:
+    """`room` := what the jobs decided so far leave."""
+    for r in range(state.room.shape[0]):
+        state.room[r] = state.capacity[r]
+        for k in range(target.shape[0]):
+            state.room[r] -= target[k] * state.demand[k, r]
+
+
+@kernel
+def _fill(state: State, target: Int) -> None:
+    """Fills the room First-Fit from the queue."""
+    for k in range(target.shape[0]):
+        state.next_up[k] = _after(state, k, target[k])
+    first_fit(state, target)
+
+
+@kernel
+def _fill_slots(state: State, target: Int, s: int) -> None:
+    """Starts jobs that have a slot in the schedule of state s, oldest first, as far as there is room."""
+    slots = state.data.schedules
+    for k in range(target.shape[0]):
+        state.next_up[k] = _after(state, k, target[k]) if target[k] < slots[s, k] else -1
+    while True:
+        k = oldest_next(state, True)
+        if k < 0:
+            return
+        take_next(state, target, k)
+        if target[k] >= slots[s, k]:
+            state.next_up[k] = -1
+
+
+@kernel
+def _after(state: State, k: int, count: int) -> int:
+    """The next job of type k once `count` of them run; none if some of them give way now."""
+    if count < state.running[k]:
+        return -1
+    job = state.first_waiting[k]
+    for _ in range(count - state.running[k]):
+        job = state.newer[job]
+    return int(job)
+
+
+# ---------------------------------------------------------------------------------------------------------------- giving way
+
+
+@kernel
+def _prepare(state: State, target: Int) -> None:
+    """Sets the target to the jobs with a slot and all others that run; `chosen` counts the others, `next_up` is the youngest of a type."""
+    slots, s = state.data.schedules, state.counters[0]
+    for k in range(target.shape[0]):
+        own = min(state.system[k], slots[s, k])
+        state.chosen[k] = max(state.running[k] - own, 0)
+        state.next_up[k] = youngest_running(state, k) if state.chosen[k] > 0 else -1
+        target[k] = own + state.chosen[k]
+    _free_room(state, target)
+
+
+@kernel
+def _overfull(state: State) -> bool:
+    for r in range(state.room.shape[0]):  # noqa: SIM110 (numba has no any())
+        if state.room[r] < 0:
+            return True
+    return False
+
+
+@kernel
+def _give_way(state: State, target: Int, sparing: bool) -> int:
+    """Takes back the youngest job that has no slot (`sparing`: and holds some of what is short); returns its type."""
+    youngest = -1
+    for k in range(target.shape[0]):
+        if state.chosen[k] > 0 and (youngest < 0 or state.sequence[state.next_up[k]] > state.sequence[state.next_up[youngest]]):  # noqa: SIM102
+            if not sparing or _in_the_way(state, k):
+                youngest = k
+    state.next_up[youngest] = state.older[state.next_up[youngest]]
+    target[youngest] -= 1
+    state.chosen[youngest] -= 1
+    for r in range(state.room.shape[0]):
+        state.room[r] += state.demand[youngest, r]
+    return youngest
+
+
+@kernel
+def _in_the_way(state: State, k: int) -> bool:
+    for r in range(state.room.shape[0]):  # noqa: SIM110 (numba has no any())
+        if state.room[r] < 0 and state.demand[k, r] > 0:
+            return True
+    return False
+
+
+# ---------------------------------------------------------------------------------------------------------------- switching
+
+
+@kernel
+def _fits_beside_goal(state: State, target: Int) -> bool:
+    """Whether the jobs that run fit together with those present that have a slot in the schedule that the process goes to."""
+    K, R = state.demand.shape
+    data, s = state.data, state.counters[0]
+    ahead = data.goal[s]
+    if ahead == s:
+        return False
+    for r in range(R):
+        used = 0
+        for k in range(K):
+            used += max(target[k], min(state.system[k], data.schedules[ahead, k])) * state.demand[k, r]
+        if used > state.capacity[r]:
+            return False
+    return True
+
+
+@kernel
+def _drain(state: State, target: Int) -> None:
+    """Without preemption: a state that waits for type i to shrink is left as soon as fewer jobs of it run than it has slots."""
+    data = state.data
+    while True:
+        s = state.counters[0]
+        chosen = -1
+        for move in range(data.start[s], data.start[s + 1]):
+            i = data.trigger[move]
+            if i >= 0 and target[i] < data.schedules[s, i] and (data.skip or (state.event[0] == COMPLETION and state.event[1] == i)):
+                chosen = move
+                break
+        if chosen < 0:
+            return
+        go(state, chosen)
+        if not data.skip:
+            return  # one completion, one slot
+
+
+@kernel
+def _setups(state: State) -> int:
+    """How many setups are under way."""
+    count = 0
+    for k in range(state.system.shape[0]):
+        count += state.counters[1 + k]
+    return count
+
+
+@kernel
+def _end_setup(state: State) -> None:
+    """One of the setups under way is done, each as likely as any other."""
+    draw = uniform(state.random) * _setups(state)
+    chosen = -1
+    for k in range(state.system.shape[0]):
+        if state.counters[1 + k] > 0:
+            chosen = k
+            draw -= state.counters[1 + k]
+            if draw < 0.0:
+                break
+    state.counters[1 + chosen] -= 1

@@ -1,0 +1,20 @@
+"""Whether the engine of a run is still to be compiled, which takes long enough to be said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rota.simulation.run import Run
+
+__all__ = ["will_compile"]
+
+
+def will_compile(run: Run) -> bool:
+    """Whether the first piece of work waits for the compiler: neither this process nor the cache on disk has the engine."""
+    engine: Any = getattr(run.engine, "_engine", run.engine)  # that of a policy of one's own is wrapped
+    if not hasattr(engine, "signatures"):  # plain Python
+        return False
+    if engine.signatures:
+        return False
+    file = getattr(getattr(engine, "_cache", None), "_cache_file", None)  # numba has no public way to ask
+    return file is None or not file._load_index()
