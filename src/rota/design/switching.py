@@ -167,7 +167,7 @@ class _Rates:
         return _fast_enough(self, by, loss) if self.policy.preemption == "full" else _best(self, by)
 
     def by_prediction(self, loss: float, remark: str) -> SwitchingRate:
-        """The choice by the prediction, in words that say why. For a loop that is not huge it takes no noticeable time, so no clock ends it."""
+        """The choice by the prediction, with the reason. For a loop that is not huge it takes no noticeable time, so no clock ends it."""
         if self.process.loop is not None and self.process.schedules.size <= _LIGHT:
             self.deadline = Deadline.after(None)
         if self.policy.preemption == "full" and len(self.policy.weights) > 1:
