@@ -28,7 +28,6 @@ Objective = Literal["load", "response-time"]
 RouteChoice = Route | Literal["random", "search"]
 
 _LOAD_S = 5.0  # the load may take that much in any case: without it there is no rota
-_RATE_S = 5.0  # for the switching rate, which every policy needs, whatever the time limit
 _FAR = 1e6  # setups beyond so many times the service rates are as good as free, or never done
 
 
@@ -124,7 +123,7 @@ def find_design(
         policy = policy.replace(switching_rate=switching_rate)
         analyze(system, policy, sizes="exponential").require_stable()
     else:
-        choice = choose_within(Deadline.after(max(time_limit_s, _RATE_S)), system, policy, by)
+        choice = choose_within(deadline, system, policy, by)
         policy = choice.policy
     remarks: tuple[str, ...] = (choice.remark,) if choice is not None and choice.remark else ()
     if objective == "load":
