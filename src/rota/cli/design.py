@@ -65,8 +65,7 @@ def design(
         Print one JSON object instead of tables.
     """
     system = rota.read_system(file)
-    if output is not None:
-        check_output(output)
+    check_output(output, True)
     with ProgressLine() as line:
 
         def show(at: TuneProgress) -> None:
