@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from pathlib import Path
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
