@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from rota.arrays import Int
 from rota.decide import ARRIVAL, CHANGE, COMPLETION, START, TIMER, State, brain_of, new_state, policy_name, preempts
 from rota.errors import BadSpec, Problem
+from rota.live.own import OwnJobs
 from rota.live.units import fine_units
 from rota.model import System
 from rota.policy import Policy, ServerFilling
@@ -78,6 +79,8 @@ class Floor:
         self.kept_when_suspended: Int = np.array([not x for x in releasable or [True] * R], dtype=np.int64)
         self.jobs: dict[int, _Job] = {}
         self._own: dict[int, _Job] = {}  # in order of arrival
+        self._own_ready = OwnJobs(R)  # those of them that start where there is room
+        self._own_held: Int = np.zeros(R, dtype=np.int64)  # by all of them
         self._by_place: dict[int, _Job] = {}
         self._unused: list[int] = []
         self._next = 0
@@ -156,6 +159,7 @@ class Floor:
         here, finish = sorted(self.jobs.values(), key=lambda job: job.sequence), self.state.finish
         self._install(system, policy, random)
         self._own, self._by_place, self._unused, self.jobs = {}, {}, [], {}
+        self._own_ready, self._own_held = OwnJobs(len(system.capacity)), np.zeros_like(self._own_held)
         for old in here:
             job = self._add(old.id, old.kind, old.estimate, old.demand, old.sequence, old.state)
             if job.place >= 0:
@@ -201,6 +205,7 @@ class Floor:
         self.jobs[id] = job
         if kind == OWN:
             self._own[id] = job
+            self._own_ready.add(id, sequence, demand)
         else:
             self._link(job)
         if state != "waiting":
@@ -229,8 +234,11 @@ class Floor:
         job = self.jobs.pop(id)
         if job.state == "running" and job.kind != OWN:
             self.state.running[job.kind] -= 1
-        self.state.free[:] += self._held(job, job.state)
+        held = self._held(job, job.state)
+        self.state.free[:] += held
         if job.kind == OWN:
+            self._own_held -= held
+            self._own_ready.discard(id)
             del self._own[id]
             return
         s, i, place = self.state, job.kind, job.place
@@ -269,8 +277,14 @@ class Floor:
     def _hold(self, job: _Job, state: Literal["waiting", "running", "suspended", "stopping"]) -> None:
         """A job changes its state; within its type, the running ones stay the oldest (callers see to that)."""
         s = self.state
-        s.free[:] += self._held(job, job.state) - self._held(job, state)
-        if job.kind != OWN and (job.state == "running") != (state == "running"):
+        before, after = self._held(job, job.state), self._held(job, state)
+        s.free[:] += before - after
+        if job.kind == OWN:
+            self._own_held += after - before
+            self._own_ready.discard(job.id)
+            if state in ("waiting", "suspended"):
+                self._own_ready.add(job.id, job.sequence, job.demand - after)
+        elif (job.state == "running") != (state == "running"):
             if state == "running":
                 s.running[job.kind] += 1
                 s.first_waiting[job.kind] = s.newer[job.place]
@@ -315,9 +329,8 @@ class Floor:
             for _ in range(int(want[i] - s.running[i])):
                 if not self._start(self._by_place[int(s.first_waiting[i])], orders):
                     break
-        for job in self._own.values():
-            if job.state == "waiting":
-                self._start(job, orders)
+        while (own := self._own_ready.first(s.free)) is not None:
+            self._start(self._own[own], orders)
         if self._may_stop and not orders.stop and (s.running < want).any():
             self._resume(orders)
         self._undone = bool((s.running != want).any())
@@ -332,9 +345,7 @@ class Floor:
     def _fits(self, want: Int) -> bool:
         """Whether the jobs of a decision fit beside what own and suspended jobs hold; stopping ones will be gone."""
         s = self.state
-        used = want @ s.demand
-        for job in self._own.values():
-            used = used + self._held(job, job.state)
+        used = want @ s.demand + self._own_held
         for i in range(len(want)):
             place, rank = s.oldest[i], 0
             while place >= 0:
@@ -384,6 +395,7 @@ class Floor:
             job.id: _Job(job.id, job.kind, job.demand, job.estimate, job.sequence, job.place, job.state) for job in self.jobs.values()
         }
         twin._own = {id: twin.jobs[id] for id in self._own}
+        twin._own_ready, twin._own_held = self._own_ready.copy(), self._own_held.copy()
         twin._by_place = {place: twin.jobs[job.id] for place, job in self._by_place.items()}
         twin._unused, twin.target = self._unused.copy(), self.target.copy()
         twin.state = State._make(part if part is self.brain.data else part.copy() for part in self.state)
