@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 __all__ = [
+    "BEFORE_START",
     "ENDED",
     "STATES",
     "ChangeRequest",
@@ -27,6 +28,7 @@ __all__ = [
 
 JobState = Literal["held", "blocked", "waiting", "starting", "running", "suspended", "stopping", "done", "failed", "cancelled"]
 STATES: tuple[JobState, ...] = ("held", "blocked", "waiting", "starting", "running", "suspended", "stopping", "done", "failed", "cancelled")
+BEFORE_START: tuple[JobState, ...] = ("held", "blocked", "waiting")
 ENDED: tuple[JobState, ...] = ("done", "failed", "cancelled")
 
 _MOST_ARRAY = 100_000

@@ -9,12 +9,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rota.live.attempts import Attempt
+from rota.live.messages import BEFORE_START
 from rota.live.store import Job
 
 if TYPE_CHECKING:
     from rota.live.queue import Queue
 
-__all__ = ["recover"]
+__all__ = ["is_unwanted", "recover"]
 
 _SERVED = ("starting", "running")
 
@@ -23,7 +24,7 @@ def recover(queue: Queue, jobs: list[Job], same_boot: bool) -> list[tuple[Job, A
     """Puts the jobs of an earlier daemon on the floor, and has done again what may not have been; returns those whose attempt is over."""
     queue.here = {job.id: job for job in jobs}
     over: list[tuple[Job, Attempt]] = []
-    found = {job.id: _found(queue, job, same_boot) for job in jobs if job.sequence is not None}
+    found = {job.id: _found(queue, job, same_boot) for job in jobs if job.sequence is not None and not is_unwanted(job)}
     queue.crew.tidy({(id, queue.here[id].attempt) for id, (seen, _) in found.items() if seen is not None})
     for id in sorted(found, key=lambda id: (found[id][1] != "running", queue.here[id].sequence)):
         job, (seen, state) = queue.here[id], found[id]
@@ -45,6 +46,11 @@ def recover(queue: Queue, jobs: list[Job], same_boot: bool) -> list[tuple[Job, A
         states = Counter(job.state for job in jobs)
         queue.tell(f"found {len(jobs)} jobs: {', '.join(f'{count} {state}' for state, count in states.items())}")
     return over
+
+
+def is_unwanted(job: Job) -> bool:
+    """Whether a job was cancelled before it started, and the daemon that accepted that died before it could do it."""
+    return bool(job.cancel) and job.state in BEFORE_START
 
 
 def _found(queue: Queue, job: Job, same_boot: bool) -> tuple[Attempt | None, Any]:

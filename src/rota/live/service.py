@@ -78,26 +78,20 @@ class Service:
 
     def cancel(self, id: int, now: bool = False) -> Job:
         """Ends a job."""
-        return self._kept(self.queue.cancel(id, now))
+        return self._message(self.queue.cancel(id, now))
 
     def hold(self, id: int) -> Job:
         """Takes a waiting job out of the queue."""
-        return self._kept(self.queue.hold(id))
+        return self._message(self.queue.hold(id))
 
     def release(self, id: int) -> Job:
         """Lets a held job join the queue."""
-        return self._kept(self.queue.release(id))
+        return self._message(self.queue.release(id))
 
     def change(self, request: ChangeRequest) -> Changed:
         """Cancels, holds or releases several jobs together."""
         jobs, refused = self.queue.change(request.action, request.ids, request.now)
-        self._write()
         return Changed(jobs=[self._message(job) for job in jobs], refused=refused)
-
-    def _kept(self, job: Kept) -> Job:
-        """The answer to who changed a job: written first, so that it is true though the daemon dies the next moment."""
-        self._write()
-        return self._message(job)
 
     async def wait(self, id: int, timeout_s: float) -> Job:
         """The job when it has ended, or as it is after the timeout."""
