@@ -29,7 +29,7 @@ def submit(daemon: Daemon, script: str, type: str, filler: int = 0) -> int:
 
 
 class Promises:
-    """What was asked of jobs that wait while the disk is full: an answer must hold after SIGKILL, and a refusal must have changed nothing."""
+    """What was asked of waiting jobs while the disk is full: an answer must hold after SIGKILL, a refusal must have changed nothing."""
 
     def __init__(self, daemon: Daemon, ids: list[int]) -> None:
         self.daemon, self.left, self.expected = daemon, ids, {}

@@ -14,6 +14,7 @@ from pathlib import Path
 from rota.decide import policy_name
 from rota.live.api import make_app
 from rota.live.errors import Refused
+from rota.live.files import make_private
 from rota.live.listen import check_address, serve_http
 from rota.live.paths import socket_path
 from rota.live.service import Service
@@ -29,14 +30,14 @@ async def run_daemon(
     *,
     tcp: tuple[str, int] | None = None,
     seed: int = 0,
+    recover: bool = False,
     verbose: bool = False,
     tell: Callable[[str], None] = print,
 ) -> None:
-    """Serves until SIGTERM or SIGINT. `Refused` if another daemon serves this directory."""
+    """Serves until SIGTERM or SIGINT. `Refused` if another daemon serves this directory. `recover`: see `rota.live.rebuild`."""
     path = socket_path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
-    directory.chmod(0o700)  # whoever can write here can run programs as this user
-    lock = os.open(directory / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    make_private(directory)  # whoever can write here can run programs as this user
+    lock = os.open(directory / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -48,7 +49,7 @@ async def run_daemon(
     try:
         if tcp is not None:
             check_address(tcp[0], tokens.required)  # before anything is changed
-        service = Service(directory, plan, seed=seed, tell=tell)
+        service = Service(directory, plan, seed=seed, recover=recover, tell=tell)
         service.queue.turns.verbose = verbose
         ending = asyncio.Event()
         loop = asyncio.get_running_loop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rota.errors import RotaError
 
-__all__ = ["LiveError", "NoRoom", "NoSuchJob", "NoSuchPlan", "NotAllowed", "NotReachable", "Refused"]
+__all__ = ["Damaged", "LiveError", "NoRoom", "NoSuchJob", "NoSuchPlan", "NotAllowed", "NotReachable", "Refused"]
 
 
 class LiveError(RotaError):
@@ -35,6 +35,12 @@ class NoRoom(LiveError):
     """The disk is full: nothing new is accepted until it is not."""
 
     status = 507
+
+
+class Damaged(LiveError):
+    """What the scheduler keeps cannot be read, or its parts do not belong together."""
+
+    status = 500
 
 
 class NotAllowed(LiveError):

@@ -416,7 +416,10 @@ class Floor:
     def recall(self, saved: dict[str, Any], now: float) -> Orders:
         """Goes on where a saved floor was, with the jobs that are on this one now."""
         s = self.state
-        s.memory[:] = [np.inf if x is None else x for x in saved["memory"]]
-        s.counters[:], s.mode[:] = saved["counters"], saved["mode"]
-        s.random[:] = np.array(saved["random"], dtype=np.uint64)
+        known = {name: np.array(saved[name], dtype=getattr(s, name).dtype) for name in ("counters", "mode", "random")}
+        known["memory"] = np.array([np.inf if x is None else x for x in saved["memory"]], dtype=s.memory.dtype)
+        if any(values.shape != getattr(s, name).shape for name, values in known.items()):
+            raise ValueError("what was saved is of another policy")
+        for name, values in known.items():  # all of it, or nothing
+            getattr(s, name)[:] = values
         return self.look_again(now)

@@ -39,12 +39,12 @@ def choose_plan(store: Store, given: PlanFile | None) -> tuple[int, PlanFile]:
     rows = {row.number: row for row in store.plans()}
     text = None if given is None else plan_file_to_json(given)
     if rows and (text is None or text == store.note("given")):
-        number = int(store.note("plan"))
-        return number, plan_file_from_json(rows[number].text)
+        row = store.plan_in_use()
+        return row.number, plan_file_from_json(row.text)
     if given is None or text is None:
         raise NoSuchPlan("this state directory has no plan yet: give one (from: rota plan FILE)")
     if rows and (live := store.live()):
-        before = plan_file_from_json(rows[int(store.note("plan"))].text).system.resources
+        before = plan_file_from_json(store.plan_in_use().text).system.resources
         if before != given.system.resources:
             has, had = ", ".join(given.system.resources), ", ".join(before)
             raise Refused(f"{len(live)} jobs were promised {had}; this plan has {has}: let them end first, or give another directory")
@@ -82,7 +82,10 @@ class Planner:
     def open(self) -> None:
         """Begins to look, once a minute."""
         if (kept := self._store.note("learner")) is not None:
-            self.learner.restore(kept, boot_now())
+            try:
+                self.learner.restore(kept, boot_now())
+            except (AttributeError, KeyError, TypeError, ValueError):
+                self._tell("what was learnt before cannot be read: learning begins anew")
         self._later()
         if not self.plan.predicted:
             self._tasks.start(self._predict())

@@ -6,6 +6,7 @@ One thread, one event loop. What happens changes the state in memory at once; `t
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
@@ -30,6 +31,7 @@ from rota.live.launcher import Order
 from rota.live.measures import Measures
 from rota.live.messages import BEFORE_START, JobRequest, Submitted
 from rota.live.metrics import Counters
+from rota.live.rebuild import last_used
 from rota.live.recovery import is_unwanted, recover
 from rota.live.shares import Shares
 from rota.live.store import Job, Request, Store
@@ -80,7 +82,7 @@ class Queue:
         self._ended: dict[int, set[asyncio.Event]] = {}  # who waits for which
         self._following = Following(self.find)
         self._to_follow: deque[int] | None = None  # jobs that an end lets go, while that is under way
-        self._last_job = max(self.store.last("jobs"), self.store.note("last_job") or 0)
+        self._last_job = max(self.store.last("jobs"), self.store.note("last_job") or 0, last_used(directory))
         self._last_request = max(self.store.last("requests"), self.store.note("last_request") or 0)
         self._together = False  # whether several jobs are changed at once
         self._timer: asyncio.TimerHandle | None = None
@@ -95,12 +97,16 @@ class Queue:
         self.turns.open()
         self.announce()
         if (kept := self.store.note("measures")) is not None:
-            self.measures = Measures.restored(kept)
+            try:
+                self.measures = Measures.restored(kept)
+            except (AttributeError, KeyError, TypeError, ValueError):
+                self.tell("what was measured before cannot be read: it begins anew")
         saved, now = self.store.note("floor"), self.now()
+        saved = saved if isinstance(saved, dict) else {}
         self.floor.state.clock[0] = now
-        over = recover(self, self.store.live(), saved is not None and saved["boot"] == self.boot)
-        if saved is not None and saved["boot"] == self.boot and saved["plan"] == self.plan_number:
-            self._do(self.floor.recall(saved, now))
+        over = recover(self, self.store.live(), saved.get("boot") == self.boot)
+        if saved.get("boot") == self.boot and saved.get("plan") == self.plan_number:
+            self._do(self._recalled(saved, now))
         else:
             self._do(self.floor.begin(now))
         for job in list(self.here.values()):
@@ -113,6 +119,13 @@ class Queue:
                 self.crew.clear(job.id, job.attempt, seen)
             else:
                 self._over(job.id, job.attempt, seen)
+
+    def _recalled(self, saved: dict[str, Any], now: float) -> Orders:
+        try:
+            return self.floor.recall(saved, now)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            self.tell("where the policy was cannot be read: it begins anew")
+            return self.floor.begin(now)
 
     def put_on_floor(self, job: Job, state: Any) -> None:
         """A job of an earlier daemon is here, in this state."""
@@ -173,6 +186,7 @@ class Queue:
             estimate_s=request.estimate_s,
             after=list(request.after),
             after_any=list(request.after_any),
+            token=secrets.token_hex(8),
         )
         indices: list[int | None] = [None] if request.array is None else list(range(request.array[0], request.array[1] + 1))
         first, wall, boot = self._last_job + 1, time.time(), boot_now()
@@ -182,7 +196,7 @@ class Queue:
             Job(first + k, asked.id, request.name, type, held[0], wall, boot, self.boot, array=array, idx=index, reason=held[1])
             for k, index in enumerate(indices)
         ]
-        told = {"what": "submit", "type": type, "demand": dict(zip(self.system.resources, demand, strict=True))}
+        told = {"what": "submit", "type": type, "demand": dict(zip(self.system.resources, demand, strict=True)), "name": request.name}
         self.turns.write_new(jobs, asked, [{**told, "job": job.id, "estimate_s": request.estimate_s} for job in jobs])
         self._last_job, self._last_request = jobs[-1].id, asked.id
         for job in jobs:
@@ -385,7 +399,7 @@ class Queue:
             job.state, job.attempt = "starting", job.attempt + 1
             job.since_boot, job.started = boot, job.started or time.time()
             self.counters.starts += 1
-            self.turns.event("start", job=id, attempt=job.attempt)
+            self.turns.event("start", job=id, attempt=job.attempt, cores=job.cores, gpus=job.gpus)
             self.turns.act("start", job)
         self.on_orders(boot)
         self._set_timer()
@@ -537,6 +551,7 @@ class Queue:
             restart=job.restarts,
             index=job.idx,
             grace_s=self.settings.grace_s,
+            token=request.token,
             **self.shares.terms(job, request.demand),
         )
 

@@ -59,7 +59,7 @@ def _found(queue: Queue, job: Job, same_boot: bool) -> tuple[Attempt | None, Any
         job.since_boot = None
     if job.state == "waiting":
         return None, "waiting"
-    seen = queue.crew.find(job.id, job.attempt)
+    seen = queue.crew.find(job.id, job.attempt, queue.store.request(job.request).token)
     if not same_boot and (seen.state == "lost" or (seen.state == "absent" and job.state != "starting")):
         seen = Attempt("lost", boot="another")  # what the record said may not have reached the disk
     if seen.state == "absent" and job.cancel:

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from rota.live.errors import NoRoom, NoSuchJob
+from rota.live.files import read_plain
 from rota.live.floor import OWN
 from rota.live.forecast import forecast
 from rota.live.messages import ENDED, Changed, ChangeRequest, Explanation, Job, JobRequest, JobState, PlanVersion, Status, Submitted
 from rota.live.metrics import exposition
 from rota.live.planner import Planner, choose_plan
 from rota.live.queue import Queue, boot_now
+from rota.live.rebuild import open_store, rebuild
 from rota.live.store import Job as Kept
-from rota.live.store import Store
 from rota.live.view import explanation, job_message, status_of, why_not
 from rota.policy import PlanFile
 
@@ -30,11 +31,21 @@ _PRUNE_S = 3600.0
 class Service:
     """The scheduler of one state directory. `open` it in a running event loop; `close` lets go of it while the jobs go on."""
 
-    def __init__(self, directory: Path, plan: PlanFile | None = None, *, seed: int = 0, tell: Callable[[str], None] = print) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        plan: PlanFile | None = None,
+        *,
+        seed: int = 0,
+        recover: bool = False,
+        tell: Callable[[str], None] = print,
+    ) -> None:
         self.directory = directory
-        self._store = Store(directory / "rota.db")
+        self._store = open_store(directory, recover, tell)
         try:
             number, plan = choose_plan(self._store, plan)
+            if recover:
+                rebuild(self._store, directory, plan.system.resources, tell)
             self.queue = Queue(directory, self._store, plan, number, seed=seed, tell=tell)
             self.planner = Planner(self.queue, plan, tell)
         except BaseException:
@@ -69,10 +80,10 @@ class Service:
         return self._message(found)
 
     def jobs(self, state: list[JobState] | None, type: str | None, name: str | None, limit: int, before: int | None) -> list[Job]:
-        """Jobs, newest first. What this turn changed is written first, so that the answer is what `job` would say."""
+        """Jobs, newest first, in brief. What this turn changed is written first, so that the answer is what `job` would say."""
         self._write()
         return [
-            self._message(self.queue.here.get(job.id) or self.queue.turns.pending(job.id) or job)
+            self._in_brief(self.queue.here.get(job.id) or self.queue.turns.pending(job.id) or job)
             for job in self._store.jobs(state, type, name, limit, before)
         ]
 
@@ -91,7 +102,7 @@ class Service:
     def change(self, request: ChangeRequest) -> Changed:
         """Cancels, holds or releases several jobs together."""
         jobs, refused = self.queue.change(request.action, request.ids, request.now)
-        return Changed(jobs=[self._message(job) for job in jobs], refused=refused)
+        return Changed(jobs=[self._in_brief(job) for job in jobs], refused=refused)
 
     async def wait(self, id: int, timeout_s: float) -> Job:
         """The job when it has ended, or as it is after the timeout."""
@@ -100,18 +111,16 @@ class Service:
     def _message(self, job: Kept) -> Job:
         return job_message(self.queue, job, self._store.request(job.request))
 
+    def _in_brief(self, job: Kept) -> Job:
+        return job_message(self.queue, job, self._store.brief(job.request))
+
     def log(self, id: int, offset: int, limit: int) -> tuple[bytes, int, bool]:
         """A part of a job's output, where the next begins, and whether nothing more will come."""
         job = self.queue.find(id)
         if job is None:
             raise NoSuchJob(f"there is no job {id}")
         over = job.state in ENDED  # looked at before reading: what is written in between must not be missed
-        try:
-            with open(self.directory / "output" / f"{id}.log", "rb") as file:
-                file.seek(offset)
-                data = file.read(limit)
-        except FileNotFoundError:
-            data = b""
+        data = read_plain(self.directory / "output" / f"{id}.log", offset, limit)
         return data, offset + len(data), over and len(data) < limit
 
     async def explain(self, id: int) -> Explanation:

@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import resource
 import signal
+import stat
 import time
 from typing import Any, NoReturn
 
@@ -79,13 +81,16 @@ def environment(order: dict[str, Any], run_directory: str) -> dict[str, str]:
 def _run(order: dict[str, Any], directory: str, lock: int, boot: str) -> int:
     job, run_directory = order["job"], f"{directory}/run"
     try:
-        output = os.open(f"{directory}/output/{job}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        record = Record.claim(run_directory, job, order["attempt"], boot)
+        output, problem = _open_output(f"{directory}/output/{job}.log")
+        record = Record.claim(run_directory, job, order["attempt"], boot, order.get("token", ""))
     except FileExistsError:  # an older order for this attempt was carried out: it is run once
         return 0
     except OSError:  # no room
         return NOT_RUN
     os.close(lock)
+    if problem:  # nothing is run
+        record.write("ended", exit_code=126, how="exit", error=problem, ended=time.time(), ended_boottime=_now())
+        return 0
     own = os.getpid()
     try:
         pid = os.fork()
@@ -114,6 +119,18 @@ def _run(order: dict[str, Any], directory: str, lock: int, boot: str) -> int:
         leftovers=watch.leftovers,
     )
     return 0
+
+
+def _open_output(path: str) -> tuple[int, str]:
+    """The file for the job's output, and what is wrong with it: whoever put a link or a pipe there must not have it written to."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        output = os.open(path, flags, 0o600)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            raise
+        return -1, f"its output {path} is a link, a pipe or a folder, and no file"
+    return output, "" if stat.S_ISREG(os.fstat(output).st_mode) else f"its output {path} is no file"
 
 
 class _Watch:

@@ -58,6 +58,7 @@ def job_message(queue: Queue, job: Job, request: Request) -> JobMessage:
         pid=pid,
         reason=job.reason,
         output=str(queue.directory / "output" / f"{job.id}.log"),
+        cut=list(request.cut),
     )
 
 
