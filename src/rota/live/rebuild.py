@@ -14,10 +14,11 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rota.live.attempts import Attempt, boot_id, look
+from rota.live.attempts import boot_id, look
 from rota.live.errors import Damaged, Refused
 from rota.live.eventlog import EventLog
 from rota.live.messages import BEFORE_START
@@ -69,7 +70,8 @@ def rebuild(store: Store, directory: Path, resources: tuple[str, ...], tell: Cal
         if job.ended is None and (outcome := past.settle(job, str(directory / "run"))) is not None:
             told = {"job": job.id, "outcome": outcome, "exit_code": None, "response_s": job.response_s, "run_s": None}
             events.append({"n": last + 1 + len(events), "t": job.ended, "event": "end", **told})
-    store.write(jobs=past.jobs.values(), requests=past.requests.values(), events=events)
+    notes = {"floor": {"boot": past.boot}} if past.same_boot else {}
+    store.write(jobs=past.jobs.values(), requests=past.requests.values(), events=events, notes=notes)
     lost = len(events) - 1
     left = sum(job.ended is None for job in past.jobs.values())
     tell(f"recovered from {log}: {len(past.jobs):,} jobs, {left:,} of which have not ended; {lost:,} could not be and were closed")
@@ -85,7 +87,8 @@ class _Past:
     """Jobs as the events tell of them, on top of what the database knows."""
 
     def __init__(self, store: Store, resources: tuple[str, ...]) -> None:
-        self._store, self._resources, self._boot = store, resources, boot_id()
+        self._store, self._resources = store, resources
+        self.boot, self.same_boot = boot_id(), False  # whether a job was found that was started since the machine was
         self.jobs: dict[int, Job] = {}
         self.requests: dict[int, Request] = {}  # of jobs that the database does not know
         self._last_request = store.last("requests")
@@ -122,16 +125,14 @@ class _Past:
         seen = look(run_directory, job.id, job.attempt)
         if seen.state == "absent":
             return self._close(job, "failed", "how it ended was lost with the database")
-        self._follow(job, seen)
+        if seen.boot == self.boot:
+            self.same_boot = True
+            job.since_boot = seen.started_boottime if job.state == "running" else None
         if own is not None:
             if len(own.demand) != len(self._resources):
                 raise Refused(f"job {job.id} runs and needs other resources than this plan has: give the plan it was started under")
-            self.requests[own.id] = Request(**{**_fields(own), "token": seen.token})
+            self.requests[own.id] = replace(own, token=seen.token)
         return None
-
-    def _follow(self, job: Job, seen: Attempt) -> None:
-        if seen.boot == self._boot and job.state == "running":
-            job.since_boot = seen.started_boottime
 
     def _close(self, job: Job, outcome: Any, reason: str) -> str:
         job.state, job.reason, job.ended = outcome, reason, time.time()
@@ -152,10 +153,6 @@ class _Past:
         request = Request(self._last_request, name, [_LOST], "/", {}, type, demand, event.get("estimate_s"), [], [])
         self.requests[request.id] = request
         self.jobs[id] = Job(id, request.id, name, type, "waiting", t, 0.0, "")
-
-
-def _fields(request: Request) -> dict[str, Any]:
-    return {name: getattr(request, name) for name in request.__dataclass_fields__}
 
 
 def _events(path: Path) -> Iterator[dict[str, Any]]:

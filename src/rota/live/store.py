@@ -152,9 +152,9 @@ class Store:
     def _readable(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.OperationalError:  # busy, no room, no permission: nothing is wrong with what it holds
-            raise
         except sqlite3.DatabaseError as error:
+            if type(error) is not sqlite3.DatabaseError:  # busy, no room, a rule that is broken: nothing is wrong with what it holds
+                raise
             raise self._damaged(str(error)) from error
 
     def _rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
