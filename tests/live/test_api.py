@@ -1,6 +1,7 @@
 """The HTTP interface on real sockets: who is let in, what is refused and how, and whether /openapi.json tells the truth."""
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -397,6 +398,23 @@ def test_unknown_addresses_and_methods(unix):
     assert refused(answer, 405, "GET, POST")
     assert answer.headers["allow"] == "GET, POST"
     assert unix.put("/jobs/1/cancel").headers["allow"] == "POST"
+
+
+def test_a_body_that_breaks_off_is_no_error_of_ours(served, caplog):
+    """A body that ends too soon, or turns out to be no HTTP, gives 400 or nothing; nothing is logged as unexpected."""
+    head = b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    host, port = served.tcp.removeprefix("http://").split(":")
+    for rest in (b'Content-Length: 99\r\n\r\n{"argv"', b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"arg\r\nnonsense\r\n'):
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(head + rest)
+            time.sleep(0.05)
+            connection.shutdown(socket.SHUT_WR)
+            answer = b""
+            with contextlib.suppress(ConnectionResetError):
+                while piece := connection.recv(65536):
+                    answer += piece
+        assert answer.startswith(b"HTTP/1.1 400") or not answer
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 def test_an_unexpected_error_shows_nothing(tmp_path, caplog):

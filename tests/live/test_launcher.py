@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import fcntl
+import json
 import os
 import random
 import signal
@@ -12,8 +13,10 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,8 +24,11 @@ from hypothesis import strategies as st
 
 from job_processes import Bench, Run, open_bench, state_of
 from rota.live import attempts, forkserver
+from rota.live.attempts import Record, boot_id, look
 from rota.live.errors import LiveError
+from rota.live.forkserver import LENGTH
 from rota.live.launcher import Launcher, Order
+from rota.live.supervisor import HEARD, supervise
 
 
 @pytest.fixture
@@ -132,21 +138,36 @@ def test_next_launcher_waits_for_claims(bench: Bench, tmp_path: Path) -> None:
 
 def test_inherited_lock_until_claimed(tmp_path: Path) -> None:
     """A supervisor that cannot go on with its claim keeps the launcher's lock, also when its launcher is dead."""
-    os.makedirs(tmp_path / "run")
+    run_directory = tmp_path / "run"
+    os.makedirs(run_directory)
     os.makedirs(tmp_path / "output")
-    os.mkfifo(tmp_path / "output/1.log")  # opening it to write waits for a reader
-    with open_bench(tmp_path) as bench:
-        run = bench.launch(["true"])
-        os.kill(bench.launcher.pid, signal.SIGKILL)
-        bench.until(lambda: bench.died)
-        with open(tmp_path / "launcher.lock") as lock:
-            with pytest.raises(BlockingIOError):
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            assert run.look().state == "absent"
-            with open(tmp_path / "output/1.log"):
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                assert run.look().state != "absent"
-                assert run.wait().exit_code == 0
+    os.mkfifo(tmp_path / "go")
+    claim = Record.claim
+
+    def slow_claim(*what: Any) -> Record:
+        (tmp_path / "go").read_text()  # waits for a writer
+        return claim(*what)
+
+    if (launcher := os.fork()) == 0:  # as the launcher does it, which then dies
+        signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
+        held = os.open(tmp_path / "launcher.lock", os.O_RDWR | os.O_CREAT)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if os.fork() == 0:
+            Record.claim = slow_claim  # type: ignore[method-assign, assignment]
+            supervise(json.loads(Order(1, 1, ["/bin/true"], {}, "/").encode()[LENGTH.size :]), str(tmp_path), held, boot_id())
+        os._exit(0)
+    os.waitpid(launcher, 0)
+    with open(tmp_path / "launcher.lock") as lock:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert look(str(run_directory), 1, 1).state == "absent"
+        (tmp_path / "go").write_text("")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert look(str(run_directory), 1, 1).state != "absent"
+        limit = time.monotonic() + 10
+        while look(str(run_directory), 1, 1).exit_code != 0:
+            assert time.monotonic() < limit
+            time.sleep(0.01)
 
 
 def test_daemon_killed(tmp_path: Path) -> None:

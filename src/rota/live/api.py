@@ -25,6 +25,7 @@ try:
     from fastapi.exceptions import RequestValidationError
     from fastapi.responses import StreamingResponse
     from starlette.exceptions import HTTPException as StarletteHTTPException
+    from starlette.requests import ClientDisconnect
 except ImportError:
     raise RotaError("the live scheduler needs FastAPI and uvicorn, which are not installed: pip install 'rota[live]'") from None
 
@@ -281,11 +282,14 @@ async def _read(request: Request, most: int) -> bytes:
     if declared.isdecimal() and int(declared[:20]) > most:
         raise too_long
     pieces, length = [], 0
-    async for piece in request.stream():
-        length += len(piece)
-        if length > most:
-            raise too_long
-        pieces.append(piece)
+    try:
+        async for piece in request.stream():
+            length += len(piece)
+            if length > most:
+                raise too_long
+            pieces.append(piece)
+    except ClientDisconnect:
+        raise HTTPException(400, "the connection ended before the body did") from None
     return b"".join(pieces)
 
 
