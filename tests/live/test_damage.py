@@ -80,6 +80,15 @@ DAMAGES = {
     "a request without a command": (lambda d: (sql(d, WAITING), request(d, argv=...)), "request 2 has no usable argv"),
     "a request that is missing": (lambda d: sql(d, WAITING, "DELETE FROM requests"), "request 2 is missing"),
     "a note that is no JSON": (lambda d: sql(d, "UPDATE notes SET value = '{' WHERE key = 'plan'"), "note 'plan' is no JSON"),
+    "a plan that is no JSON": (
+        lambda d: sql(d, "UPDATE plans SET text = '{'"),
+        "plan 1 of the database cannot be read: .*put a copy of rota.db back",
+    ),
+    "a plan with an unknown field": (
+        lambda d: sql(d, "UPDATE plans SET text = json_set(text, '$.more', 1)"),
+        "plan 1 .* cannot be read.*more",
+    ),
+    "a plan that is no object": (lambda d: sql(d, "UPDATE plans SET text = '[]'"), "plan 1 of the database cannot be read"),
     "a plan that is not there": (lambda d: sql(d, "UPDATE notes SET value = '7' WHERE key = 'plan'"), "there is no plan 7"),
 }
 
@@ -92,7 +101,7 @@ def test_a_damaged_directory_is_refused(copy, capsys, what):
     assert main(["serve", "--directory", str(copy)]) == 1
     said = capsys.readouterr().err
     assert "Traceback" not in said
-    assert re.search(words, said), said
+    assert re.search(words, said, re.DOTALL), said
 
 
 def spoil_record(directory, data):

@@ -36,7 +36,7 @@ __all__ = ["MOST_BODY", "Scheduler", "make_app"]
 
 MOST_BODY = 8 * 2**20  # bytes
 _MOST_ROWS = 10_000
-_PAGE = 50  # jobs that are read at a time
+_PAGE = 10  # jobs that are read at a time: each may have a command line of megabytes, and others wait meanwhile
 _LONGEST_POLL_S = 300.0
 _LARGEST = 2**62  # as in Id: the integers of SQLite have 64 bits
 

@@ -17,7 +17,7 @@ import numpy as np
 from rota.capacity import system_load
 from rota.decide import policy_name, seeded
 from rota.errors import RotaError
-from rota.live.errors import NoRoom, NoSuchPlan, Refused
+from rota.live.errors import Damaged, NoRoom, NoSuchPlan, Refused
 from rota.live.floor import Floor, Stop
 from rota.live.learning import Estimate, Learner
 from rota.live.messages import PlanVersion
@@ -40,11 +40,11 @@ def choose_plan(store: Store, given: PlanFile | None) -> tuple[int, PlanFile]:
     text = None if given is None else plan_file_to_json(given)
     if rows and (text is None or text == store.note("given")):
         row = store.plan_in_use()
-        return row.number, plan_file_from_json(row.text)
+        return row.number, _kept(row)
     if given is None or text is None:
         raise NoSuchPlan("this state directory has no plan yet: give one (from: rota plan FILE)")
     if rows and (live := store.live()):
-        before = plan_file_from_json(store.plan_in_use().text).system.resources
+        before = _kept(store.plan_in_use()).system.resources
         if before != given.system.resources:
             has, had = ", ".join(given.system.resources), ", ".join(before)
             raise Refused(f"{len(live)} jobs were promised {had}; this plan has {has}: let them end first, or give another directory")
@@ -52,6 +52,15 @@ def choose_plan(store: Store, given: PlanFile | None) -> tuple[int, PlanFile]:
     number = max(rows, default=0) + 1
     store.write(plans=[_row(number, given, "given at the start")], notes={"plan": number, "given": text, "pinned": False})
     return number, given
+
+
+def _kept(row: PlanRow) -> PlanFile:
+    try:
+        return plan_file_from_json(row.text)
+    except RotaError as error:
+        raise Damaged(
+            f"plan {row.number} of the database cannot be read: {error}; put a copy of rota.db back, or, if no job is left, start with a plan file"
+        ) from error
 
 
 def _check(plan: PlanFile, stop: Stop) -> None:
