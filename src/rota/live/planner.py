@@ -58,9 +58,8 @@ def _kept(row: PlanRow) -> PlanFile:
     try:
         return plan_file_from_json(row.text)
     except RotaError as error:
-        raise Damaged(
-            f"plan {row.number} of the database cannot be read: {error}; put a copy of rota.db back, or, if no job is left, start with a plan file"
-        ) from error
+        way_out = "put a copy of rota.db back, or, if no job is left in it, start with a plan file"
+        raise Damaged(f"plan {row.number} of the database cannot be read: {error}; {way_out}") from error
 
 
 def _check(plan: PlanFile, stop: Stop) -> None:
