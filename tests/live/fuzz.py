@@ -314,7 +314,7 @@ def fuzz(path: Path, count: int, seed: int, tidy_up: Callable[[], None] = lambda
     for number in range(1, count + 1):
         request = odd.request()
         answer = ask(path, request)
-        said = answer.removeprefix(b"HTTP/1.1 100 \r\n\r\n")  # "go on"
+        said = re.sub(rb"^(HTTP/1\.1 100 .*\r\n(.+\r\n)*\r\n)+", b"", answer)  # "go on"
         status = said[9:12].decode("latin-1") if said.startswith(b"HTTP/1.1 ") else "none"
         outcome.statuses[status] += 1
         if status.startswith("5") or (status == "none" and is_whole(request)):
