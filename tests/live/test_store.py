@@ -108,6 +108,35 @@ def test_a_disk_without_room(store):
     assert len(store.live()) == 99
 
 
+def test_brief_requests(store):
+    """In a list, of a long command line and of many jobs before it only the beginning is there, and it says so; else all is."""
+    store.write(requests=[REQUEST, replace(REQUEST, id=2, argv=["echo", "ä" * 5000, "end"], after=list(range(1, 5001)))])
+    assert store.brief(1) == replace(REQUEST, env={})
+    brief = store.brief(2)
+    assert brief.argv == ["echo", "ä" * 995 + "…"]
+    assert brief.after == list(range(1, 101))
+    assert (brief.after_any, brief.cut) == ([4], ("argv", "after"))
+    assert store.request(2).argv[2] == "end"
+    many = replace(REQUEST, id=3, argv=["x"] * 10_000)
+    store.write(requests=[many])
+    assert sum(map(len, store.brief(3).argv)) < 1000
+    exact = replace(REQUEST, id=4, argv=["x" * 499, "y" * 499])
+    store.write(requests=[exact])
+    assert (store.brief(4).argv, store.brief(4).cut) == (exact.argv, ())
+
+
+def test_requests_in_memory_are_bounded(store):
+    """The requests that are kept in memory have at most 16 MiB of text, however large each of them is; the last is always there."""
+    for id in range(1, 41):
+        store.write(requests=[replace(REQUEST, id=id, argv=["x" * 2**20])])
+    for id in range(1, 41):
+        assert len(store.request(id).argv[0]) == 2**20
+        assert sum(length for _, length in store._requests.values()) <= 16 * 2**20
+    assert store._kept_bytes == sum(length for _, length in store._requests.values())
+    assert len(store._requests) == 15
+    assert store.request(40) is store.request(40)
+
+
 def test_finding(store):
     """By state, type and name, newest first, from a number on."""
     jobs = [job(1, "done", ended=1.0), job(2, "failed", ended=2.0), job(3), replace(job(4), type="large", name="n")]

@@ -14,7 +14,18 @@ import signal
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from rota.live.attempts import Attempt, adopt, end_strays, look, mark_of, remove, running_marks, sweep
+from rota.live.attempts import (
+    Attempt,
+    adopt,
+    end_strays,
+    look,
+    mark_of,
+    remove,
+    remove_strangers,
+    running_marks,
+    set_stranger_aside,
+    sweep,
+)
 from rota.live.descriptors import descriptor_room
 from rota.live.errors import LiveError
 from rota.live.launcher import Launcher, Order
@@ -85,6 +96,7 @@ class Crew:
 
     def start(self, order: Order) -> None:
         """Starts a job."""
+        self._set_stranger_aside(order.job, order.attempt, order.token)
         self._launcher.launch(order)
 
     def send(self, job: int, attempt: int, what: signal.Signals) -> None:
@@ -127,8 +139,15 @@ class Crew:
         if (supervisor := look(self._run, job, attempt).supervisor) is not None:
             move(supervisor, cores)
 
-    def find(self, job: int, attempt: int) -> Attempt:
-        """Looks for an attempt of an earlier daemon, and watches it if it is alive."""
+    def _set_stranger_aside(self, job: int, attempt: int, token: str) -> None:
+        if set_stranger_aside(self._run, job, attempt, token):
+            self._tell(
+                f"{self._run} had a record of another job {job}, of a database that is gone: set aside; if it runs, nobody follows it"
+            )
+
+    def find(self, job: int, attempt: int, token: str = "") -> Attempt:
+        """Looks for an attempt of an earlier daemon that was signed with this token, and watches it if it is alive."""
+        self._set_stranger_aside(job, attempt, token)
         seen, pidfd = adopt(self._run, job, attempt)
         if pidfd is not None and seen.supervisor is not None:
             self._claimed.add((job, attempt))
@@ -168,6 +187,7 @@ class Crew:
 
     def tidy(self, wanted: set[tuple[int, int]]) -> None:
         """Removes records of attempts whose end an earlier daemon knew: all but those that are wanted or alive."""
+        remove_strangers(self._run)
         for name in os.listdir(self._run):
             job, _, attempt = name.partition(".")
             if job.isdecimal() and attempt.isdecimal() and (key := (int(job), int(attempt))) not in wanted:
