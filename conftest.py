@@ -1,17 +1,18 @@
 """Examples in README.md and docs/ run in a directory of their own, with examples/ and the files that their page shows.
 
-A page shows a file as a toml block whose first line is its name, `# server.toml`, or as a json block below a line that is its name,
-`policy.json`: (JSON has no comments).
+A page shows a file as a toml or python block whose first line is its name, `# server.toml` or `# mine.py`, or as a json block below a line
+that is its name, `policy.json`: (JSON has no comments).
 """
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent
-NAMED_TOML = re.compile(r"^```toml\n(?P<text># (?P<name>\S+\.toml)\n.*?)^```$", re.MULTILINE | re.DOTALL)
+NAMED_TOML = re.compile(r"^```(?:toml|python)\n(?P<text># (?P<name>\S+\.(?:toml|py))\n.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED_JSON = re.compile(r"^`(?P<name>\S+\.json)`:\n\n```json\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -27,6 +28,9 @@ def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], 
             assert not path.exists(), f"{page.name} shows two files of the name {path.name}"
             path.write_text(file["text"], encoding="utf-8")
         monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "path", [*(place for place in sys.path if place), str(tmp_path)])
+        for name in [path.stem for path in tmp_path.glob("*.py")]:
+            monkeypatch.delitem(sys.modules, name, raising=False)
 
     return enter
 

@@ -30,6 +30,7 @@ from witnesses import Trial, check_answers, check_tidy
 
 CELLS = 6
 NEEDS = {"small": 1, "large": 3, "whole": 6}
+LESS = {"small": 1, "large": 2, "whole": 5}  # under a plan in which types need less
 NOTE_S, CLOSE_S = 0.004, 0.010
 
 # As in `witnesses`: no imports from files, so that it starts in a few milliseconds.
@@ -88,7 +89,7 @@ def plans(directory: Path, shrinking: bool) -> list[Path]:
         ({"small": 1, "large": 3}, rota.FCFS(), suspend),  # without whole
     ]
     if shrinking:
-        kinds += [({"small": 1, "large": 2, "whole": 5}, rota.MaxWeight(), suspend)]
+        kinds += [(LESS, rota.MaxWeight(), suspend), ({"large": 2}, rota.MaxWeight(), {"preemption": "requeue"})]
     found = []
     for number, (types, policy, live) in enumerate(kinds):
         system = f"version = 1\n[server]\ncells = {CELLS}\n" + "".join(
@@ -174,12 +175,13 @@ class Storm(Trial):
 
 
 def spans_of(trial: Trial, jobs: dict[int, Job]) -> list[tuple[float, float, int]]:
-    """When jobs surely ran, and what they need."""
+    """When jobs surely ran, and what they had: at least, for one that was started again since (it may have got less the second time)."""
     found = []
     for line in trial.witness.read_text().splitlines():
-        _, job, _, _, *times = line.split()
-        need = NEEDS[jobs[int(job)].name.partition("-")[0]]
-        found += [(float(a), float(b), need) for a, b in zip(times[::2], times[1::2], strict=True) if b > a]
+        _, number, restart, _, *times = line.split()
+        job = jobs[int(number)]
+        need = round(job.demand["cells"]) if int(restart) == job.restarts else LESS[job.name.partition("-")[0]]
+        found += [(float(a), float(b), need) for a, b in zip(times[::2], times[1::2], strict=True) if float(b) > float(a)]
     return found
 
 

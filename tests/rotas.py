@@ -41,12 +41,11 @@ def systems_and_rotas(
     most_load: float = 0.85,
     most_units: int = 6,
     loop: bool = False,
+    again: bool = False,
 ) -> tuple[rota.System, MSR]:
-    """A small system and any kind of rota on it, some with a schedule that comes up twice (A, B, A, C).
+    """A small system and any kind of rota on it; every type that is served has a load between 0.05 and `most_load`.
 
-    Every type that is served has a load between 0.05 and `most_load`.
-
-    `loop`: at least two candidates, visited in a loop, and no parallel draining.
+    `loop`: at least two candidates, visited in a loop, and no parallel draining. `again`: some visit a schedule twice (A, B, A, C).
     """
     K, R = draw(st.integers(1, 3)), draw(st.integers(1, 2))
     units = [draw(st.integers(2, most_units)) for _ in range(R)]
@@ -57,7 +56,7 @@ def systems_and_rotas(
     schedules = rota.list_schedules(system)[1:]
     fewest = min(2 if loop else 1, len(schedules))
     picks = draw(st.lists(st.integers(0, len(schedules) - 1), min_size=fewest, max_size=3, unique=True))
-    if len(picks) == 3 and draw(st.booleans()):
+    if again and len(picks) == 3 and draw(st.booleans()):
         picks.insert(2, picks[0])
     n = len(picks)
     parts = np.array(draw(st.lists(st.integers(1, 6), min_size=n, max_size=n)))

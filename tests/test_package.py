@@ -3,8 +3,11 @@
 import importlib.metadata
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
+import yaml
 
 import rota
 
@@ -44,3 +47,18 @@ def test_errors_are_one_tree():
         assert issubclass(error, rota.RotaError)
     assert issubclass(rota.BadSpec, ValueError)
     assert (rota.BadSpec.exit_code, rota.Infeasible.exit_code) == (2, 1)
+
+
+def test_the_citation_is_of_this_version():
+    """CITATION.cff names the version, license and authors of the package, and the paper with the DOI that the README gives."""
+    root = Path(__file__).parents[1]
+    cited = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert cited["cff-version"] == "1.2.0"
+    assert (cited["version"], cited["license"]) == (rota.__version__, project["license"])
+    assert [author["name"] for author in cited["authors"]] == [author["name"] for author in project["authors"]]
+    (paper,) = cited["references"]
+    readme = " ".join((root / "README.md").read_text(encoding="utf-8").split())
+    assert paper["doi"] in readme
+    assert paper["title"] in readme
+    assert paper["journal"] in readme

@@ -63,7 +63,9 @@ _HOME = {
     "Result": "rota.simulation",
     "compare": "rota.simulation",
     "compare_pair": "rota.simulation",
+    "read_result": "rota.simulation",
     "replicate": "rota.simulation",
+    "save_result": "rota.simulation",
     "simulate": "rota.simulation",
     "HeavyTrafficRatio": "rota.study",
     "Plan": "rota.study",
@@ -142,7 +144,9 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers
     from rota.simulation import Result as Result
     from rota.simulation import compare as compare
     from rota.simulation import compare_pair as compare_pair
+    from rota.simulation import read_result as read_result
     from rota.simulation import replicate as replicate
+    from rota.simulation import save_result as save_result
     from rota.simulation import simulate as simulate
     from rota.study.heavy_traffic import HeavyTrafficRatio as HeavyTrafficRatio
     from rota.study.heavy_traffic import heavy_traffic_ratio as heavy_traffic_ratio

@@ -15,32 +15,25 @@ from typing import Any
 __all__ = ["one_thread"]
 
 _MANY = 1000  # rows from which on several threads pay, on a machine that has idle cores
-_lock = threading.Lock()
-_inside = 0
-_limit: Any = None
+_inside = False
 
 
 @contextmanager
 def one_thread(rows: int = 0) -> Iterator[None]:
     """Within, or in a function that it decorates, linear algebra takes one thread: unless matrices have very many `rows`.
 
-    The number of threads is one for the whole process, so it is set by whoever comes first and set back by whoever leaves last.
+    The number is one for the whole process, and OpenBLAS lets only the main thread change it; elsewhere this does nothing.
     """
-    global _inside, _limit
-    if rows >= _MANY:
+    global _inside
+    if rows >= _MANY or _inside or threading.current_thread() is not threading.main_thread():
         yield
         return
-    with _lock:
-        if _inside == 0:
-            _limit = _controller().limit(limits=1, user_api="blas")
-        _inside += 1
+    _inside = True
     try:
-        yield
+        with _controller().limit(limits=1, user_api="blas"):
+            yield
     finally:
-        with _lock:
-            _inside -= 1
-            if _inside == 0:
-                _limit.restore_original_limits()
+        _inside = False
 
 
 @cache

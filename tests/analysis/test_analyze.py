@@ -140,7 +140,7 @@ def test_unused_relative_completions_without_arrivals():
 
 
 @settings(max_examples=30)
-@given(systems_and_rotas())
+@given(systems_and_rotas(again=True))
 def test_analysis_against_truncated_chains(case):
     """Means, variances and distributions of all types are those of the truncated chains of their process."""
     system, _ = case

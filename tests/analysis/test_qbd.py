@@ -73,7 +73,7 @@ def test_decay_rate_against_a_truncated_chain(case):
     """Far out in the chain, each level has η times the probability of the one below."""
     for queue in queues(case):
         law = queue_law(queue.process, queue.type, queue.arrival_rate, queue.service_rate).sum(axis=1)
-        far = int(np.flatnonzero(law > 1e-12)[-1])
+        far = 3 * len(law) // 4  # by then only the slowest mode is left, and the cut at the end is not felt yet
         if far > 4 * queue.max_parallel:
             assert law[far] / law[far - 1] == pytest.approx(solve_qbd(queue).decay_rate, rel=1e-3)
 

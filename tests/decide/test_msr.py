@@ -29,7 +29,7 @@ def test_agrees_with_its_definition(preemption, backfill, empty_slots, data, see
     """Rotas with all routes, openings and generators follow the definition of their process; nMSR never preempts."""
     if preemption != "none" and empty_slots == "skip":
         return  # nothing is drained: the same as "virtual"
-    system, policy = data.draw(systems_and_rotas(preemption))
+    system, policy = data.draw(systems_and_rotas(preemption, again=True))
     policy = policy.replace(backfill=backfill, empty_slots=empty_slots)
     log = assert_agrees(system, policy, data.draw(jobs_for(served(policy), most=15)), seed)
     assert preemption != "none" or all(kind != PREEMPT for _, kind, _, _ in log)

@@ -1,5 +1,6 @@
 """The choice of the switching rate: by every yardstick, with its guarantee, and the limit of ever faster switching."""
 
+import importlib
 from fractions import Fraction
 
 import numpy as np
@@ -8,12 +9,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import rota
-from rota.design import choose_switching_rate, fast_switching_limit
+from rota.design import choose_switching_rate, fast_switching_limit, find_design
 from rota.design.switching import measure
 from rota.policy import MSR
 from rota.process import TIMER, build_process
 from rotas import paper_case, systems_and_rotas
-from systems import paper_example
+from systems import EXAMPLES, paper_example
 
 YARDSTICKS = ("exact", "prediction", "upper", "lower")
 
@@ -127,6 +128,106 @@ def test_sizes_are_taken_as_exponential():
     system, policy = paper_case(0.9, "none")
     heavy = system.replace(sizes=[rota.LogNormal(mean=1.0, cv=3.0)] * 3)
     assert choose_switching_rate(heavy, policy) == choose_switching_rate(system, policy)
+
+
+# ------------------------------------------------------------------------------------------------------------ where exact values end
+
+
+@pytest.mark.parametrize("preemption", ["none", "setup"])
+@pytest.mark.parametrize("name", ["vm", "web"])
+def test_close_to_load_one(name, preemption):
+    """At load 0.9999 the exact values converge, and lie between the bounds at the rate they choose."""
+    system = rota.read_system(EXAMPLES / f"{name}.toml").scaled(load=0.9999)
+    policy = rota.design_policy(system, preemption, setup_rate=10.0 if preemption == "setup" else None)
+    answer = rota.analyze(system, policy, sizes="exponential")
+    assert answer.has_exact
+    assert answer.accuracy < 1e-6
+    assert (answer.lower <= answer.exact * (1 + 1e-9)).all()
+    assert (answer.exact <= answer.upper * (1 + 1e-9)).all()
+
+
+@pytest.fixture
+def no_exact_values(monkeypatch):
+    """Exact values that never converge."""
+
+    def fail(queue, **options):
+        raise rota.NotConverged("the first-passage equation has residual 1.0e-03, more than 1e-11")
+
+    monkeypatch.setattr(importlib.import_module("rota.analysis.analyze"), "solve_qbd", fail)
+
+
+@pytest.mark.parametrize("preemption", ["full", "none", "setup"])
+def test_the_prediction_where_exact_values_do_not_converge(no_exact_values, preemption):
+    """Where exact values do not converge the prediction decides and the remark says so; who insists on them is told."""
+    system, policy = paper_case(0.9, preemption)
+    choice = choose_switching_rate(system, policy)
+    assert choice.by == "prediction"
+    assert choice.remark.startswith("exact values did not converge (the first-passage equation has residual")
+    assert choice.remark.endswith("the prediction decided")
+    if preemption != "full":
+        assert choice.rate == choose_switching_rate(system, policy, by="prediction").rate
+    design = find_design(system, preemption, setup_rate=10.0 if preemption == "setup" else None, time_limit_s=600.0)
+    assert len(design.remarks) == 1
+    assert "did not converge" in design.remarks[0]
+    with pytest.raises(rota.NotConverged, match="choose the switching rate by the prediction or a bound"):
+        choose_switching_rate(system, policy, by="exact")
+
+
+def test_exact_by_cost():
+    """What decides is the time that exact values take: two states with half a million slots are too much, a hundred with few are not."""
+    n = 500_000
+    huge = rota.System([n], [[1], [2]], [0.45 * n, 0.225 * n], [1, 1])
+    choice = choose_switching_rate(huge, MSR([[n, 0], [0, n // 2]], [0.5, 0.5], "full", 1.0))
+    assert (choice.by, choice.guarantee) == ("prediction", np.inf)
+    assert "(2 states, up to 500,000 jobs of a type at once) take too long" in choice.remark
+    assert choice.limit == pytest.approx(2.0, rel=1e-3)
+    assert choice.limit < choice.mean_response_time <= 1.01 * choice.limit
+    n = 1000  # the loss depends little on how many slots there are: here the exact choice can be computed
+    fewer = rota.System([n], [[1], [2]], [0.45 * n, 0.225 * n], [1, 1])
+    assert choice.rate == choose_switching_rate(fewer, MSR([[n, 0], [0, n // 2]], [0.5, 0.5], "full", 1.0), by="exact").rate
+    small = rota.System([50], [[1], [1]], [20.0, 20.0], [1, 1])
+    policy = MSR([[0, 50], [50, 0]], [0.5, 0.5], "none", 1.0)
+    assert len(build_process(small, policy)) == 102
+    assert (choose_switching_rate(small, policy).by, choose_switching_rate(small, policy).remark) == ("exact", "")
+
+
+@pytest.mark.parametrize("preemption", ["full", "none", "setup"])
+def test_a_time_limit_ends_the_search(preemption):
+    """With no time at all the answer is by the prediction, near the best, and says why; even where exact values were asked for."""
+    n = 2000 if preemption == "full" else 60
+    system = rota.System([n], [[1], [1]], [0.4 * n, 0.4 * n], [1, 1])
+    policy = MSR([[0, n], [n, 0]], [0.5, 0.5], preemption, 1.0, setup_rate=10.0 if preemption == "setup" else None)
+    choice = choose_switching_rate(system, policy, by="exact", time_limit_s=0.0)
+    assert choice.by == "prediction"
+    assert choice.remark == "exact values took longer than the time limit of 0 s: the prediction decided"
+    by_cost = choose_switching_rate(system, policy, time_limit_s=0.0)
+    assert (by_cost.by, "take too long" in by_cost.remark) == ("prediction", True)
+    best = choose_switching_rate(system, policy, by="exact").mean_response_time
+    assert mean_response_time(system, policy, choice.rate) <= 1.3 * best
+
+
+def test_what_takes_less_than_a_second_is_done_in_any_case():
+    """Where exact values take a fraction of a second, no time limit keeps them out."""
+    system, policy = paper_case(0.9, "none")
+    assert choose_switching_rate(system, policy, time_limit_s=0.0) == choose_switching_rate(system, policy)
+
+
+def test_a_time_limit_must_not_be_negative():
+    """A time limit that is no time is refused."""
+    with pytest.raises(rota.BadSpec, match="time_limit_s: must not be negative"):
+        choose_switching_rate(*paper_case(0.9, "none"), time_limit_s=-1.0)
+
+
+@pytest.mark.parametrize("preemption", ["none", "setup"])
+def test_weights_that_cannot_be_stable_are_found_at_once(monkeypatch, preemption):
+    """Where the weights alone overload a type, no rate is tried: nothing is built or analysed."""
+    system, policy = paper_case(0.9, preemption)
+    for name in ("build_process", "Analysis"):
+        monkeypatch.setattr(f"rota.design.switching.{name}", lambda *args, **kwargs: pytest.fail("a rate was tried"))
+    with pytest.raises(rota.Unstable, match=r"^load 2\.25 of type 'type3' is not below 1 at any switching rate$"):
+        choose_switching_rate(system, policy.replace(weights=[0.2, 0.8]))
+    with pytest.raises(rota.Unstable, match="type 'type3' arrives but is in no schedule"):
+        choose_switching_rate(system, policy.replace(candidates=[[1, 0, 0], [1, 4, 0]]))
 
 
 # ------------------------------------------------------------------------------------------------------------ no choice

@@ -4,9 +4,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from rota.cli.serve import _tell
 from rota.live.daemon import run_daemon
 from rota.live.shares import Shares
+from rota.live.telling import Teller
 from rota.policy import read_plan_file
 
 home = Path(sys.argv[1])
@@ -21,4 +21,4 @@ def fail(self, job, demand):
 
 
 Shares.take = fail
-asyncio.run(run_daemon(home / "state", read_plan_file(home / "plan.json"), tell=_tell))
+asyncio.run(run_daemon(home / "state", read_plan_file(home / "plan.json"), tell=Teller()))

@@ -28,6 +28,7 @@ __all__ = ["Analysis", "analyze", "analyze_process"]
 
 Sizes = Literal["as given", "exponential"]
 
+_ACCURATE = 1e-3  # relative error of exact values that are worth the name
 _SMALL = 150  # phases up to which a matrix per level is the simplest and fast
 
 
@@ -198,11 +199,11 @@ class Analysis:
 
     @cached_property
     def has_exact(self) -> bool:
-        """Whether exact values are at hand: the policy is stable, they take a second or two, and the iteration converges."""
+        """Whether exact values are at hand: the policy is stable, they take a second or two, and are right to three digits at least."""
         if not self.stable or self.exact_time_s > QUICK_S:
             return False
         try:
-            return bool(np.isfinite(self.exact).all())
+            return bool(np.isfinite(self.exact).all()) and self.accuracy < _ACCURATE
         except (NotConverged, Infeasible):
             return False
 

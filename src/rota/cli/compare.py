@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 import rota
-from rota.cli.output import ProgressLine, finite, print_json, print_table, remark, verdict_cells
+from rota.cli.output import ProgressLine, check_place, finite, print_json, print_table, remark, verdict_cells
 from rota.cli.simulate import named_or_read, progress_text, remark_on_preemption, workload_of
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def compare(
     workload: str | None = None,
     loops: int | None = None,
     warmup_loops: int = 0,
+    output: Annotated[Path | None, Parameter(alias="-o")] = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Compares policies on the same jobs, with intervals for the differences.
@@ -48,9 +49,15 @@ def compare(
         Play the workload so many times over.
     warmup_loops
         Leave out so many of the loops from the start.
+    output
+        Write the table to this file too: .csv, .tex (LaTeX), .parquet or .json, told by its end.
     json
         Print one JSON object instead of a table.
     """
+    if output is not None:
+        check_place(output)
+        if output.suffix not in (".csv", ".tex", ".parquet", ".json"):
+            raise rota.BadSpec([rota.Problem("--output", "must end in .csv, .tex, .parquet or .json", str(output))])
     system = rota.read_system(file)
     chosen = [named_or_read(policy) for policy in policies]
     remark_on_preemption(system, chosen)
@@ -63,6 +70,12 @@ def compare(
 
         found = rota.compare(system, chosen, jobs=jobs, seed=seed, workload=played, warmup=warmup, progress=show)
     table = found.table()
+    if output is not None and found.results:
+        from rota.report.export import save_table
+
+        output.parent.mkdir(parents=True, exist_ok=True)
+        save_table(table, output)
+        remark(f"table written to {output}")
     jobs = found.results[0].jobs if found.results else 0
     if json:
         print_json(finite({"jobs": jobs, "seed": seed, "policies": table.to_dicts(), "errors": found.errors}))

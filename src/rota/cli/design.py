@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 import rota
 from rota.cli.analyze import as_fields, print_analysis
-from rota.cli.output import ProgressLine, check_place, print_json, remark
+from rota.cli.output import ProgressLine, check_output, print_json, remark
 
 if TYPE_CHECKING:
     from rota.design import SwitchingRate, TuneProgress
@@ -72,8 +72,7 @@ def design(
     from rota.design import find_design
 
     system = rota.read_system(file)
-    if output is not None:
-        check_place(output)
+    check_output(output, force=True)
     with ProgressLine() as line:
 
         def show(at: TuneProgress) -> None:
@@ -95,7 +94,6 @@ def design(
         )
     policy = found.policy
     if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
         rota.save_policy(policy, output)
     for text in found.remarks:
         remark(text)

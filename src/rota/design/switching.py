@@ -12,6 +12,7 @@ E[T] is exact where that is estimated to fit the time limit; otherwise, and wher
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, get_args
@@ -39,6 +40,10 @@ _FASTEST = 10.0  # times the fastest completion or setup of the process
 _USEFUL = 1.0  # a rate that is only known to be within a factor of two of the best is not known to be good
 _SEARCH = 25  # exact values that the choice of a rate takes, about
 _PATIENCE_S = 30.0  # what they may take where no time limit is given
+_ALWAYS_S = 1.0  # what is estimated to take less is done in any case
+_LIGHT = 100_000  # states times types of a loop whose prediction is a matter of milliseconds
+_FEW = 1000  # slots of a type that stand for more where exact values take too long
+_ACCURATE = 1e-2  # exact values that are less so are none
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,7 @@ def choose_switching_rate(
     """The policy with the best switching rate; sizes are taken as exponential. `policy.switching_rate` is ignored.
 
     `by` None means: the exact E[T] if that is estimated to fit `time_limit_s` (or half a minute), otherwise the prediction. When the time
-    is over, the best rate by the prediction found so far is the answer, and `remark` says so.
+    is over, the best rate by the prediction found so far is the answer, and `remark` says so. What takes less than a second is done anyway.
     """
     if time_limit_s is not None and not time_limit_s >= 0:
         raise BadSpec([Problem("time_limit_s", "must not be negative", time_limit_s)])
@@ -108,11 +113,14 @@ def choose_within(deadline: Deadline, system: System, policy: MSR, by: Yardstick
     _require_stable_when_slow(system, policy)
     at = _Rates(system, policy, deadline)
     start = at(1.0)
+    exact_s = _SEARCH * start.exact_time_s
+    if exact_s <= _ALWAYS_S:
+        at.deadline = Deadline.after(None)
     if len(policy.weights) == 1:
         start.require_stable()
     wanted: Yardstick = by or "exact"
     needed = by is None or (by != "exact" and policy.preemption == "full")  # whoever asks for exact values gets them
-    if needed and _SEARCH * start.exact_time_s > min(_PATIENCE_S, deadline.budget_s):
+    if needed and exact_s > max(min(_PATIENCE_S, deadline.budget_s), _ALWAYS_S):
         size = f"{len(at.process):,} states, up to {int(at.process.schedules.max()):,} jobs of a type at once"
         return at.by_prediction(loss, f"exact values of this process ({size}) take too long")
     try:
@@ -156,6 +164,13 @@ class _Rates:
     def _analysis(self, rate: float) -> Analysis:
         return Analysis(self.system, None, self.process.with_timers(rate), sizes="exponential")
 
+    def reduced(self, system: System, schedules: Int) -> _Rates:
+        """The same process with other arrival rates and other numbers of slots."""
+        other = copy(self)
+        other.system, other.process = system, replace(self.process, schedules=schedules, held=schedules.copy())
+        other._analyses = lru_cache(maxsize=2 * _GRID)(other._analysis)
+        return other
+
     def value(self, rate: float, by: Yardstick) -> float:
         """E[T] by this yardstick, as long as there is time."""
         self.deadline.check()
@@ -176,9 +191,14 @@ class _Rates:
         return _fast_enough(self, by, loss) if self.policy.preemption == "full" else _best(self, by)
 
     def by_prediction(self, loss: float, remark: str) -> SwitchingRate:
-        """The choice by the prediction, in words that say why."""
+        """The choice by the prediction, with the reason. For a loop that is not huge it takes no noticeable time, so no clock ends it."""
+        if self.process.loop is not None and self.process.schedules.size <= _LIGHT:
+            self.deadline = Deadline.after(None)
         if self.policy.preemption == "full" and len(self.policy.weights) > 1:
-            found = _predicted_fast_enough(self, loss)
+            try:
+                found = _fast_enough_in_small(self, loss)
+            except NotConverged:
+                found = _predicted_fast_enough(self, loss)
         elif len(self.policy.weights) == 1:
             found = SwitchingRate(self.policy, self.policy.switching_rate, measure(self(1.0), "prediction"), "prediction", 0.0)
         else:
@@ -194,9 +214,34 @@ def _fast_enough(at: _Rates, by: Yardstick, loss: float) -> SwitchingRate:
     return SwitchingRate(at.chosen(rate), rate, value, by, at(rate).mean_response_time / limit - 1, limit)
 
 
-def _predicted_fast_enough(at: _Rates, loss: float) -> SwitchingRate:
-    """The first rate whose prediction is within the loss of the prediction for ever faster switching. That proves nothing."""
+def _fast_enough_in_small(at: _Rates, loss: float) -> SwitchingRate:
+    """`_fast_enough` on the same rota with a part of each type's slots and arrivals, where exact values take little time.
+
+    Types are independent given the process, and with many slots E[Q_i] grows in proportion to them (a fluid limit), so what is lost against
+    the limit α → ∞ hardly depends on how many there are. That proves nothing: `guarantee` is infinite.
+    """
     at(1.0).require_stable()
+    slots = at.process.schedules
+    part = np.minimum(_FEW / np.maximum(slots.max(axis=0), 1), 1.0)
+    few = np.ceil(slots * part).astype(np.int64)
+    before, after = at.process.mean_schedule, at.process.stationary @ few
+    arrivals = at.system.arrival_rate * np.divide(after, before, out=np.zeros(len(before)), where=before > 0)  # so that loads stay
+    small = at.reduced(at.system.replace(arrival_rate=arrivals), few)
+    policy = at.policy.replace(candidates=few[np.argsort(at.process.candidate)])
+    per_type = fast_switching_limit(small.system, policy)
+    weight = np.divide(before, after, out=np.zeros(len(before)), where=after > 0)
+
+    def value(rate: float) -> float:
+        return float(small(rate).exact @ weight)
+
+    rate = _first_within(at, value, float(per_type @ weight), loss)
+    limit = at(1.0).little(fast_switching_limit(at.system, at.policy))
+    estimate = limit * value(rate) / float(per_type @ weight)
+    return SwitchingRate(at.chosen(rate), rate, estimate, "prediction", np.inf, limit)
+
+
+def _predicted_fast_enough(at: _Rates, loss: float) -> SwitchingRate:
+    """The first rate whose prediction is within the loss of the prediction for ever faster switching. That proves nothing either."""
     limit = at(1.0).little(fast_switching_limit(at.system, at.policy))
     fastest = measure(at(1e9 * float(at.system.service_rate.max())), "prediction")
     rate = _first_within(at, lambda rate: measure(at(rate), "prediction"), fastest, loss)
@@ -231,6 +276,8 @@ def _best(at: _Rates, by: Yardstick) -> SwitchingRate:
                 break
             k, before = nearest, value
         if by == "exact":
+            if at(rate).accuracy > _ACCURATE:
+                raise NotConverged(f"the exact values are right to {at(rate).accuracy:.0%} only")
             return SwitchingRate(at.chosen(rate), rate, value, by, 1e-6)
         least = min(minimize_on_log_scale(at.least, *around)[1], *(at.least(float(rate)) for rate in grid))
     except OutOfTime:
@@ -241,12 +288,13 @@ def _best(at: _Rates, by: Yardstick) -> SwitchingRate:
 
 
 def _scanned(at: _Rates, grid: Array, by: Yardstick) -> Array:
-    """E[T] at each rate of the grid, from the fastest on; infinite at those not looked at when the time was over."""
+    """E[T] at the rates of the grid, every fourth one first; infinite at the others that were not looked at when the time was over."""
     rough = np.full(len(grid), np.inf)
-    for k in range(len(grid) - 1, -1, -1):
-        rough[k] = measure(at(float(grid[k])), by)
-        if at.deadline.left_s < 0 and np.isfinite(rough).any():
+    first = np.arange(len(grid)) % 4 == 0
+    for k in [*np.flatnonzero(first), *np.flatnonzero(~first)]:
+        if not first[k] and at.deadline.left_s < 0 and np.isfinite(rough).any():
             break
+        rough[k] = measure(at(float(grid[k])), by)
     return rough
 
 

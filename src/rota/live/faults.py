@@ -24,7 +24,12 @@ __all__ = ["Faults", "report_fault"]
 
 _CALM_S = 600.0  # who served for so long is not in a row with those before
 _LONGEST_S = 300.0
-_NOT_OURS = ("rota.live.api", "rota.live.guard", "rota.live.listen")  # what goes wrong there concerns one connection
+_NOT_OURS = (
+    "rota.live.api",
+    "rota.live.connections",
+    "rota.live.guard",
+    "rota.live.listen",
+)  # what goes wrong there concerns one connection
 
 
 def report_fault(error: BaseException) -> None:

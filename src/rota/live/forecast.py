@@ -28,7 +28,7 @@ from rota.simulation.workload import PoissonArrivals
 
 __all__ = ["Outlook", "forecast"]
 
-_FEW = 200  # jobs of which the floor plays half a minute's future in milliseconds
+_FEW = 200  # jobs whose future the floor plays in milliseconds
 _CALL_S = 0.01  # of computing at a time: other threads wait meanwhile
 
 
@@ -40,7 +40,7 @@ def forecast(
     *,
     system: System | None = None,
     runs: int = 50,
-    budget_s: float = 2.0,
+    budget_s: float | None = None,
     seed: int = 0,
 ) -> list[float]:
     """Times from `now` until the job starts, in order, in as many futures as the budget allows. `served`: time in service, by job.
@@ -55,8 +55,8 @@ class Outlook:
 
     def __init__(self, floor: Floor, served: Mapping[int, float], job: int, now: float, system: System | None = None) -> None:
         known = floor.system if system is None else system
-        kept = any(here.state in ("suspended", "stopping") and here.demand.any() for here in floor.started())
-        exact = len(floor.jobs) <= _FEW and (bool(floor.own()) or (kept and floor.kept_when_suspended.any()))
+        keeps = floor.kept_when_suspended.any() and any(here.state == "suspended" for here in floor.started())
+        exact = len(floor.jobs) <= _FEW and (keeps or bool(floor.own()))
         self._play: Callable[[np.random.SeedSequence, float], float | None]
         if exact:
             twin = floor.copy()
@@ -69,9 +69,10 @@ class Outlook:
         if isinstance(self._play, _Simulated):
             self._play.prepare()
 
-    def starts(self, runs: int = 50, budget_s: float = 2.0, seed: int = 0) -> list[float]:
-        """Times until the job starts, in order, in as many futures as the budget allows."""
+    def starts(self, runs: int = 50, budget_s: float | None = None, seed: int = 0) -> list[float]:
+        """Times until the job starts, in order, in as many futures as the budget allows, which is less where Python plays them."""
         self.prepare()
+        budget_s = (2.0 if isinstance(self._play, _Simulated) else 0.5) if budget_s is None else budget_s
         until, found = time.monotonic() + budget_s, []
         for number in range(runs):
             start = self._play(np.random.SeedSequence([seed, number]), until) if time.monotonic() < until else None

@@ -101,7 +101,7 @@ class Queue:
         if saved.get("boot") == self.boot and saved.get("plan") == self.plan_number and self._remembers(saved):
             for job, _ in over:  # the policy hears first of whom it still takes for running
                 if job.id not in self.floor.jobs and job.state in _SERVED:
-                    self._do(self.floor.left(self.kind_of(job.type), now))
+                    self._do(self.floor.left(self._kind_and_units(job, self.store.request(job.request))[0], now))
             self._do(self.floor.look_again(now))
         else:
             self._do(self.floor.begin(now))

@@ -37,18 +37,21 @@ def recover(queue: Queue, jobs: list[Job], same_boot: bool) -> list[tuple[Job, A
     over: list[tuple[Job, Attempt]] = []
     wanted = [job for job in jobs if not is_unwanted(job)]
     found = _look(queue, [job for job in wanted if job.sequence is not None], same_boot)
-    _refit(queue, (job for job in wanted if job.state in BEFORE_START))
-    found = {id: seen for id, seen in found.items() if queue.here[id].sequence is not None}
-    queue.crew.tidy({(id, queue.here[id].attempt) for id, (seen, _) in found.items() if seen is not None})
-    for id in sorted(found, key=lambda id: (found[id][1] != "running", queue.here[id].sequence)):
-        job, (seen, state) = queue.here[id], found[id]
+    attempts = {(id, queue.here[id].attempt) for id, (seen, _) in found.items() if seen is not None}
+    for id, (seen, _) in found.items():
         if seen is not None and seen.state == "ended":
+            job = queue.here[id]
             job.cores = job.gpus = None  # nobody has them any more
             if queue.was_stopped(job, seen):
                 queue.over(id, job.attempt, seen)
-                queue.put_on_floor(job, "waiting")
-            else:
-                over.append((job, seen))
+                found[id] = (None, "waiting")
+    _refit(queue, (job for job in wanted if job.state in BEFORE_START))
+    found = {id: seen for id, seen in found.items() if queue.here[id].sequence is not None}
+    queue.crew.tidy(attempts)
+    for id in sorted(found, key=lambda id: (found[id][1] != "running", queue.here[id].sequence)):
+        job, (seen, state) = queue.here[id], found[id]
+        if seen is not None and seen.state == "ended":
+            over.append((job, seen))
             continue
         queue.put_on_floor(job, state)
         if seen is None:

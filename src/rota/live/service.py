@@ -185,7 +185,10 @@ class Service:
             return now.model_copy(update={"text": now.text + later})
         self._preparing.result()
         starts = await asyncio.to_thread(outlook.starts)
-        return with_futures(now, starts, queue.unit_s) if self._found(id).state == now.state else self._explain(id)
+        if self._found(id).state != now.state:
+            return self._explain(id)
+        took = boot_now() - boot  # what is told is from now on
+        return with_futures(now, [max(start * queue.unit_s - took, 0.0) for start in starts])
 
     # ------------------------------------------------------------------------------------------------------------ the scheduler
 

@@ -263,14 +263,14 @@ def why_not(queue: Queue, job: Job, request: Request) -> tuple[str, int | None]:
     return " ".join(sentences), ahead
 
 
-def with_futures(now: Explanation, starts: list[float], unit_s: float) -> Explanation:
+def with_futures(now: Explanation, starts_s: list[float]) -> Explanation:
     """An answer with what the futures say."""
-    if not starts:
+    if not starts_s:
         return now
-    median, late = (float(np.quantile(starts, level)) * unit_s for level in (0.5, 0.9))
-    if len(starts) < _FUTURES:
-        futures = f"{len(starts)} simulated future{'s' * (len(starts) > 1)}"
+    median, late = (float(np.quantile(starts_s, level)) for level in (0.5, 0.9))
+    if len(starts_s) < _FUTURES:
+        futures = f"{len(starts_s)} simulated future{'s' * (len(starts_s) > 1)}"
         rough = f" By {futures}, all there was time for, it starts in about {duration(median)}."
-        return now.model_copy(update={"text": now.text + rough, "start_median_s": median, "runs": len(starts)})
-    expected = f" By {len(starts)} futures simulated from now, it starts in about {duration(median)}, in nine of ten by {duration(late)}."
-    return now.model_copy(update={"text": now.text + expected, "start_median_s": median, "start_p90_s": late, "runs": len(starts)})
+        return now.model_copy(update={"text": now.text + rough, "start_median_s": median, "runs": len(starts_s)})
+    expected = f" By {len(starts_s)} futures simulated from now, it starts in about {duration(median)}, in nine of ten by {duration(late)}."
+    return now.model_copy(update={"text": now.text + expected, "start_median_s": median, "start_p90_s": late, "runs": len(starts_s)})

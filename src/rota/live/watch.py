@@ -77,7 +77,12 @@ class Watch:
             if supervisor.pidfd is not None:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(supervisor.pidfd, signal.SIGCONT)
-            elif (pidfd := self._opened(job, supervisor)) is None:
+                continue
+            try:
+                pidfd = self._opened(job, supervisor)
+            except OSError:  # no descriptor even for a moment: in the next round
+                return
+            if pidfd is None:
                 self._gone(job, supervisor.attempt)
             else:
                 with contextlib.suppress(ProcessLookupError):

@@ -8,6 +8,7 @@ from rota.report.distributions import (
     response_time_ccdf,
     simulated_queue_lengths,
 )
+from rota.report.export import flat_table, latex_table, pandas_table, save_table
 from rota.report.packing import schedule_table, schedules
 from rota.report.page import plan_html
 from rota.report.region import capacity_region, region_corners, region_points
@@ -25,10 +26,13 @@ __all__ = [
     "ccdf_table",
     "chart_html",
     "chart_script",
+    "flat_table",
     "gantt",
     "gantt_table",
+    "latex_table",
     "library_script",
     "load_table",
+    "pandas_table",
     "plan_html",
     "policy_colour",
     "process_graph",
@@ -41,6 +45,7 @@ __all__ = [
     "response_time_ccdf",
     "response_times_against_load",
     "save_chart",
+    "save_table",
     "schedule_table",
     "schedules",
     "setup_rate_table",

@@ -4,6 +4,7 @@ from rota.simulation.compare import Comparison, Difference, compare, compare_pai
 from rota.simulation.named import POLICY_NAMES, as_policy
 from rota.simulation.replicate import Replications, replicate
 from rota.simulation.result import Result
+from rota.simulation.saving import read_result, save_result
 from rota.simulation.simulate import SimulationProgress, enough_jobs, simulate
 from rota.simulation.workload import Jobs, PoissonArrivals
 
@@ -20,6 +21,8 @@ __all__ = [
     "compare",
     "compare_pair",
     "enough_jobs",
+    "read_result",
     "replicate",
+    "save_result",
     "simulate",
 ]

@@ -40,7 +40,7 @@ class Body(NamedTuple):
     # 0 heap size, 1 free places, 2 next sequence number, 3 started, 4 log entries, 5 events, 6 next arrival of the chunk, 7 jobs in batch,
     # 8 whether the top of the heap is a hole: its job has left, and the next to start takes its place; 9 whether the heap has no order now
     numbers: Int
-    times: Array  # 0 the policy's timer, 1 when to stop
+    times: Array  # 0 the policy's timer, 1 when to stop draining
     log: Array  # (n, 4) time, kind, type, sequence number
 
 
@@ -62,7 +62,7 @@ def engine(
     logging: bool,
     checking: bool,
 ) -> int:
-    """Runs until the chunk of arrivals is used up (`drain`: until no job is left), the time to stop has come, or the log is full."""
+    """Runs until the chunk of arrivals is used up (`drain`: until no job is left, or the time to stop has come) or the log is full."""
     numbers = body.numbers
     n = arrivals.shape[0]
     if numbers[3] == 0:
@@ -80,9 +80,10 @@ def engine(
         arrival = arrivals[k] if k < n else np.inf
         ending = body.ends[0] if numbers[0] > 0 else np.inf
         timer = body.times[0]
-        following = min(ending, timer, arrival)
-        if following > body.times[1] or following == np.inf:
-            return WANTS_JOBS  # the time to stop has come, or jobs are left but nothing will ever happen
+        if drain:
+            following = min(ending, timer, arrival)
+            if following > body.times[1] or following == np.inf:
+                return WANTS_JOBS  # the time to stop has come, or jobs are left but nothing will ever happen
         numbers[5] += 1
         if ending <= timer and ending <= arrival:
             finish(state, body, tally, ending, logging)

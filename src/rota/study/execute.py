@@ -35,8 +35,9 @@ _SPAWN = get_context("spawn")
 
 def execute(runs: Sequence[Run], *, workers: int | None = None, scheduler: str | None = None) -> Rows:
     """The rows of the runs, as they are finished: by a Dask `scheduler`, or in `workers` processes (None: one per core; 0: here)."""
-    if workers is not None:
-        workers = whole("workers", workers, 0)  # 0: this process alone
+    if workers is not None and workers < 0:
+        raise BadSpec([Problem("workers", "must be at least 1, or 0 for this process alone", workers)])
+    workers = None if workers is None else whole("workers", workers, 0)
     if scheduler is not None and workers is not None:
         raise BadSpec([Problem("workers", "does not go with a scheduler, which has workers of its own", workers)])
     if workers == 0 or not runs:

@@ -145,7 +145,9 @@ def plan(
     load. The same seed gives the same jobs to every policy. Takes half a minute or so. A rota is tuned for at most `tuning_s` seconds, by
     the clock, so two plans may differ a little.
     """
-    jobs, seed = None if jobs is None else whole("jobs", jobs, 5000), whole("seed", seed, 0)
+    jobs, seed = None if jobs is None else whole("jobs", jobs, 0), whole("seed", seed, 0)
+    if jobs is not None and jobs < 5000:
+        raise BadSpec([Problem("jobs", "must be at least 5000: fewer say nothing about waiting", jobs)])
     if not isinstance(system, System):
         raise BadSpec([Problem("system", "must be a rota.System (rota.read_system reads one from its file)", system)])
     if not (is_real(tuning_s) and tuning_s > 0):

@@ -24,6 +24,7 @@ _GRID = (0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
 _TOO_CLOSE = 0.02
 _HIGHEST = 0.98  # at higher loads any affordable run looks unstable
 _STEPS = 4
+_DESIGN_S = 4.0  # for a balanced rota
 
 
 @dataclass(frozen=True)
@@ -128,4 +129,4 @@ def _at(system: System, load: float, policy: Policy, at: float) -> tuple[System,
         return scaled, policy
     from rota.design import design_policy
 
-    return scaled, design_policy(scaled, policy.preemption).replace(backfill=True)
+    return scaled, design_policy(scaled, policy.preemption, time_limit_s=_DESIGN_S).replace(backfill=True)
