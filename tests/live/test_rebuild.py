@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import shutil
 import signal
 
@@ -221,6 +222,29 @@ def test_an_old_job_that_still_runs(tmp_path):
             assert look(str(tmp_path / "run"), old, 1).state == "alive"
         (tmp_path / "go").touch()
         await until(lambda: look(str(tmp_path / "run"), old, 1).state == "ended")
+
+    play(tmp_path, story())
+
+
+def test_processes_of_another_job_of_the_same_number(tmp_path):
+    """The directory was removed while a job ran: when a new job of its number is lost, only what that one left is killed."""
+    state, run_directory = tmp_path / "state", str(tmp_path / "state" / "run")
+
+    async def story():
+        async with open_service(state, PLAN, leave=True) as service:
+            old = run(service, waits_for(tmp_path / "go"), type="small")
+            await until(lambda: look(run_directory, old, 1).pid is not None)
+        stranger = os.pidfd_open(look(run_directory, old, 1).pid)
+        shutil.rmtree(state)
+        async with open_service(state, PLAN) as service:
+            assert run(service, "sleep 60 & sleep 60", type="small") == old
+            await until(lambda: look(run_directory, old, 1).pid is not None)
+            os.kill(look(run_directory, old, 1).supervisor, signal.SIGKILL)
+            assert (await finished(service, old)).state == "failed"
+            assert not select.select([stranger], [], [], 0)[0]  # it runs on
+            (tmp_path / "go").touch()
+            assert select.select([stranger], [], [], 10)[0]
+        os.close(stranger)
 
     play(tmp_path, story())
 

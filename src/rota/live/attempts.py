@@ -218,9 +218,9 @@ def sweep(run_directory: str) -> None:
             os.unlink(f"{run_directory}/{name}")
 
 
-def mark_of(run_directory: str, job: int, attempt: int) -> str:
-    """What the processes of an attempt are known by; it leads nowhere."""
-    return f"{job}.{attempt}@{zlib.crc32(os.fsencode(run_directory)):08x}"
+def mark_of(run_directory: str, job: int, attempt: int, token: str = "") -> str:
+    """What the processes of an attempt are known by; it leads nowhere. The token tells them from those of another job of this number."""
+    return f"{job}.{attempt}@{zlib.crc32(os.fsencode(run_directory)):08x}{token}"
 
 
 def set_tag(mark: str) -> None:
@@ -236,12 +236,12 @@ def running_marks() -> set[str]:
     return {os.fsdecode(word.partition(b"=")[2]) for word in found}
 
 
-def end_strays(run_directory: str, job: int, attempt: int, patience_s: float = 2.0) -> int:
+def end_strays(run_directory: str, job: int, attempt: int, token: str = "", patience_s: float = 2.0) -> int:
     """Kill what a lost attempt left behind, found by its mark; the number of processes killed.
 
     A supervisor that is killed takes its job's main process with it, but not that one's children.
     """
-    mark, killed = mark_of(run_directory, job, attempt), set[int]()
+    mark, killed = mark_of(run_directory, job, attempt, token), set[int]()
     limit = time.monotonic() + patience_s
     while (found := {pid for pid in _pids() if _is_marked(pid, mark)}) and time.monotonic() < limit:
         for pid in found:

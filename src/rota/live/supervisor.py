@@ -74,7 +74,7 @@ def environment(order: dict[str, Any], run_directory: str) -> dict[str, str]:
         "ROTA_JOB_ID": str(order["job"]),
         "ROTA_TYPE": order["type"],
         "ROTA_RESTART": str(order["restart"]),
-        MARK: mark_of(run_directory, order["job"], order["attempt"]),
+        MARK: mark_of(run_directory, order["job"], order["attempt"], order.get("token", "")),
     }
     if order["cores"] is not None:
         told["ROTA_CORES"] = ",".join(map(str, order["cores"]))
