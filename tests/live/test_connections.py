@@ -91,6 +91,15 @@ def test_half_open_connections(tmp_path: Path, descriptors: int | None) -> None:
         assert stranger.recv(1) == b""  # it is not waited for
 
 
+def answer(connection: socket.socket) -> bytes:
+    """One whole answer with a JSON object; its head and its body may come apart."""
+    heard = b""
+    while not heard.endswith(b"}"):
+        assert (more := connection.recv(65536))
+        heard += more
+    return heard
+
+
 def test_half_a_body_of_who_is_let_in(tmp_path: Path) -> None:
     """On a port without tokens, a body that stays half is given up, and an idle connection with a whole request is not."""
     with live_daemon(tmp_path, start=False) as daemon, served(daemon, "--tcp", "127.0.0.1:0"):
@@ -100,11 +109,11 @@ def test_half_a_body_of_who_is_let_in(tmp_path: Path) -> None:
             socket.create_connection(("127.0.0.1", port_of(daemon)), timeout=30) as whole,
         ):
             whole.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-            assert b" 200 " in whole.recv(65536)
+            assert b" 200 " in answer(whole)
             half.sendall(head)
             assert half.recv(65536) == b""
             whole.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-            assert b" 200 " in whole.recv(65536)
+            assert b" 200 " in answer(whole)
 
 
 def test_failed_tokens_are_logged(tmp_path: Path) -> None:
