@@ -95,7 +95,8 @@ def answer(connection: socket.socket) -> bytes:
     """One whole answer with a JSON object; its head and its body may come apart."""
     heard = b""
     while not heard.endswith(b"}"):
-        assert (more := connection.recv(65536))
+        more = connection.recv(65536)
+        assert more
         heard += more
     return heard
 

@@ -50,6 +50,17 @@ JOBS = st.builds(
 )
 
 
+def test_requests_come_back_as_they_went(tmp_path):
+    """Every field of a request, read by another daemon; what tells a request that named no type, and the token, too."""
+    first = Store(tmp_path / "rota.db")
+    requests = [REQUEST, replace(REQUEST, id=2, estimate_s=2.5, asked=[0.5, 1.0], token="signed")]
+    first.write(requests=requests)
+    first.close()
+    again = Store(tmp_path / "rota.db")
+    assert [again.request(1), again.request(2)] == requests
+    again.close()
+
+
 @settings(max_examples=30, deadline=None)
 @given(jobs=st.lists(JOBS, max_size=5, unique_by=lambda job: job.id))
 def test_jobs_come_back_as_they_went(tmp_path_factory, jobs):

@@ -102,6 +102,7 @@ _TABLES = {
     "notes": ("key", "value"),
 }
 _KINDS = {"name": str, "argv": list, "cwd": str, "env": dict, "type": str, "demand": list, "after": list, "after_any": list}
+_NOT_ALWAYS = {"estimate_s": float | int | None, "asked": list | None, "token": str}  # earlier versions did not write all of them
 
 
 class Store:
@@ -270,10 +271,12 @@ class Store:
         if not isinstance(body, dict):
             raise self._damaged(f"request {id} is no object")
         # What a later version adds is passed over; what is missing or of another kind cannot be.
-        if wrong := [name for name, kind in _KINDS.items() if not isinstance(body.get(name), kind)]:
+        wrong = [name for name, kind in _KINDS.items() if not isinstance(body.get(name), kind)]
+        wrong += [name for name, kind in _NOT_ALWAYS.items() if name in body and not isinstance(body[name], kind)]
+        if wrong:
             raise self._damaged(f"request {id} has no usable {', '.join(wrong)}")
-        known = {name: body[name] for name in _KINDS}
-        return Request(id=id, estimate_s=body.get("estimate_s"), token=str(body.get("token", "")), **known), len(rows[0][0])
+        known = {name: body[name] for name in (*_KINDS, *_NOT_ALWAYS) if name in body}
+        return Request(id=id, **{"estimate_s": None, **known}), len(rows[0][0])
 
     def live(self) -> list[Job]:
         """Jobs that have not ended, in order of their numbers."""
