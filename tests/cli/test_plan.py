@@ -45,7 +45,7 @@ def test_nothing_else_is_overwritten_unasked(written, tmp_path, capsys):
     for name, text in (("plan.html", "<p>mine</p>"), ("plan.json", '{"rota_policy": 1, "policy": "fcfs"}'), ("plan.json", "no JSON")):
         (tmp_path / name).write_text(text, encoding="utf-8")
         assert main(["plan", str(written / "server.toml"), "-o", str(tmp_path)]) == 2
-        assert f"is there, and no plan of Rota: --force writes over it (got '{tmp_path / name}')" in capsys.readouterr().err
+        assert "is there, and no plan of Rota: --force writes over it" in capsys.readouterr().err
         assert (tmp_path / name).read_text(encoding="utf-8") == text
         (tmp_path / name).unlink()
 
@@ -81,7 +81,7 @@ def test_a_spec_edited_while_it_is_planned(tmp_path, monkeypatch):
 
 def test_compiling_is_said(monkeypatch, capsys):
     """While the simulator of a policy is compiled, progress says that, at once, and counts no jobs."""
-    monkeypatch.setattr("rota.simulation.simulate.will_compile", lambda run: True)
+    monkeypatch.setattr(sys.modules["rota.simulation.simulate"], "will_compile", lambda run: True)
     told = []
     rota.plan(paper_example(0.5), jobs=5000, tuning_s=0.2, progress=told.append)
     at = next(k for k, progress in enumerate(told) if progress.step.startswith("fcfs"))

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -240,14 +241,17 @@ def test_a_file_that_does_not_say_its_unit(spec, capsys):
     """Hours are not served as seconds without a word: what seconds would mean is said in numbers, with the way out."""
     from rota.cli.serve import _plan
 
-    plan = _plan(spec(), "fcfs", {})
+    plan = _plan(Path(spec()), "fcfs", {})
     said = capsys.readouterr().err
     first = plan.system.names[0]
     hourly, size = plan.system.arrival_rate[0] * 3600, 1 / plan.system.service_rate[0]
     assert plan.system.time_unit is None
     assert f"taken for seconds: {first} comes {hourly:.4g} times an hour and runs for {size:.4g} s" in said
     assert '--time-unit h, or time_unit = "h" in the file' in said
-    for told, unit in ((_plan(spec(live='time_unit = "h"'), "fcfs", {}), 3600), (_plan(spec(), "fcfs", {"time_unit": "min"}), 60)):
+    for told, unit in (
+        (_plan(Path(spec(live='time_unit = "h"')), "fcfs", {}), 3600),
+        (_plan(Path(spec()), "fcfs", {"time_unit": "min"}), 60),
+    ):
         assert (told.live.unit_s, told.system.unit_s) == (unit, unit)
     assert capsys.readouterr().err == ""
-    assert _plan(spec(live='time_unit = "h"'), "fcfs", {"time_unit": "s"}).live.unit_s == 1  # the command line has the last word
+    assert _plan(Path(spec(live='time_unit = "h"')), "fcfs", {"time_unit": "s"}).live.unit_s == 1  # the command line has the last word

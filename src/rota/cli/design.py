@@ -72,7 +72,7 @@ def design(
     from rota.design import find_design
 
     system = rota.read_system(file)
-    check_output(output, force=True)
+    check_output(output, True)
     with ProgressLine() as line:
 
         def show(at: TuneProgress) -> None:

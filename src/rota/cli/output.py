@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import select
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from rota.display import jobs_together, verdict_cells
 from rota.errors import BadSpec, Problem
@@ -54,7 +56,21 @@ def print_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], 
 
 def remark(text: str) -> None:
     """A line on standard error."""
-    print(text, file=sys.stderr)
+    try:
+        if _takes_text(sys.stderr):
+            print(text, file=sys.stderr, flush=True)
+    except OSError:  # nobody reads it any more, or the disk is full: no reason to fail, now or when the rest of it is flushed at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+def _takes_text(stream: TextIO) -> bool:
+    """Whether a stream can be written without waiting long for a reader."""
+    try:
+        poll = select.poll()
+        poll.register(stream.fileno(), select.POLLOUT)
+    except (OSError, ValueError):  # not a file
+        return True
+    return bool(poll.poll(1000))
 
 
 def check_output(output: Path | None, force: bool, option: str = "--output") -> None:

@@ -19,6 +19,7 @@ from rota.design.switching import SwitchingRate, Yardstick, choose_switching_rat
 from rota.design.tune import TuneProgress, tune_within
 from rota.errors import BadSpec, Infeasible, Problem, Unstable
 from rota.model import Preemption, System
+from rota.model.system import check_system
 from rota.policy import MSR, Opening, Route
 from rota.threads import one_thread
 
@@ -111,6 +112,7 @@ def find_design(
         raise BadSpec(
             [Problem("max_response_time", 'goes with objective="response-time": balanced loads are not tuned', max_response_time)]
         )
+    check_system(system)
     limits = ResponseLimits.of(system, max_response_time)
     if not time_limit_s >= 0:
         raise BadSpec([Problem("time_limit_s", "must not be negative", time_limit_s)])

@@ -20,6 +20,7 @@ from rota.capacity import Load, system_load
 from rota.display import html_lines, html_table, number, verdict_cells
 from rota.errors import BadSpec, Infeasible, Problem, Unstable
 from rota.model import System
+from rota.model.system import check_system
 from rota.policy import MSR, Policy
 from rota.simulation import Comparison, Difference, Result, SimulationProgress, compare, compare_pair, enough_jobs
 from rota.study.plan_growth import Limit, against_load, limit_of
@@ -148,8 +149,7 @@ def plan(
     jobs, seed = None if jobs is None else whole("jobs", jobs, 0), whole("seed", seed, 0)
     if jobs is not None and jobs < 5000:
         raise BadSpec([Problem("jobs", "must be at least 5000: fewer say nothing about waiting", jobs)])
-    if not isinstance(system, System):
-        raise BadSpec([Problem("system", "must be a rota.System (rota.read_system reads one from its file)", system)])
+    check_system(system)
     if not (is_real(tuning_s) and tuning_s > 0):
         raise BadSpec([Problem("tuning_s", "must be positive and finite", tuning_s)])
     began = time.perf_counter()
