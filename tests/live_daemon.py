@@ -118,7 +118,7 @@ class Daemon:
         for pid in _pids():
             with contextlib.suppress(OSError):
                 words = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
-                if run := next((word for word in words if word.startswith("ROTA_RUN=") and word.endswith(f"@{whose}")), None):
+                if run := next((word for word in words if word.startswith("ROTA_RUN=") and f"@{whose}" in word), None):
                     found[pid] = run.removeprefix("ROTA_RUN=").partition("@")[0]
         return found
 

@@ -40,11 +40,13 @@ def plan_of(system: rota.System, policy: Any = "fcfs", **live: Any) -> PlanFile:
 
 
 @asynccontextmanager
-async def open_service(directory: Path, plan: PlanFile | None = None, *, leave: bool = False) -> AsyncIterator[Service]:
+async def open_service(
+    directory: Path, plan: PlanFile | None = None, *, leave: bool = False, recover: bool = False
+) -> AsyncIterator[Service]:
     """A service from its start to its end. `leave`: its jobs go on; else they are killed. `service.told` holds what it said."""
     told: list[str] = []
     directory.mkdir(exist_ok=True)
-    service = Service(directory, plan, tell=told.append)
+    service = Service(directory, plan, recover=recover, tell=told.append)
     service.told = told  # type: ignore[attr-defined]
     await service.open()
     try:

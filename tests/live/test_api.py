@@ -1,6 +1,7 @@
 """The HTTP interface on real sockets: who is let in, what is refused and how, and whether /openapi.json tells the truth."""
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -116,6 +117,61 @@ def test_pages_and_filters_of_the_list(unix):
     assert [job["index"] for job in first + second] == [9, 8, 7, 6, 5]
     assert unix.get("/jobs?name=pages&type=large").json() == []
     assert unix.get("/jobs?name=pages&state=running").json() == []
+
+
+def test_lists_are_brief_and_stream(unix):
+    """A list of jobs with huge command lines stays small and comes in parts; each job alone has all of it."""
+    argv = ["true", *["x" * 1000] * 150]
+    ids = [unix.post("/jobs", json={"argv": argv, "type": "small", "hold": True, "name": "huge"}).json()["ids"][0] for _ in range(120)]
+    with unix.stream("GET", "/jobs", params={"name": "huge", "limit": 110}) as answer:
+        assert answer.headers["Transfer-Encoding"] == "chunked"  # nobody had to know its length, so nobody had to have all of it
+        listed = json.loads(b"".join(answer.iter_raw()))
+    assert [job["id"] for job in listed] == ids[:9:-1]
+    assert max(len(json.dumps(job)) for job in listed) < 3000
+    assert all(job["argv"][0] == "true" and job["argv"][-1].endswith("…") and job["cut"] == ["argv"] for job in listed)
+    assert sum(map(len, listed[0]["argv"])) <= 1001
+    for id in (ids[0], ids[-1]):
+        job = unix.get(f"/jobs/{id}").json()
+        assert (job["argv"], job["cut"]) == (argv, [])
+    changed = unix.post("/jobs/change", json={"action": "cancel", "ids": ids}).json()
+    assert [job["id"] for job in changed["jobs"]] == ids
+    assert {tuple(job["cut"]) for job in changed["jobs"]} == {("argv",)}
+    assert unix.get("/jobs", params={"name": "nobody"}).json() == []
+    for limit in (1, 9, 10, 11, 20, 21):  # around the pages in which they are read
+        assert [job["id"] for job in unix.get("/jobs", params={"name": "huge", "limit": limit}).json()] == ids[::-1][:limit]
+
+
+def test_others_are_served_while_a_list_is_sent(served, unix):
+    """A long list that nobody reads to its end keeps no other request waiting."""
+    unix.post("/jobs", json={"argv": ["true", "x" * 900], "type": "small", "hold": True, "name": "long", "array": [1, 3000]})
+    other = httpx.Client(transport=httpx.HTTPTransport(uds=str(served.socket)), base_url="http://rota", timeout=20)
+    with other, other.stream("GET", "/jobs", params={"name": "long", "limit": 3000}) as answer:
+        parts = answer.iter_raw()
+        assert next(parts).startswith(b'[{"id":')
+        assert unix.get("/health").json()["ok"]
+        rest = b"".join(parts)
+    assert len(rest) > 3000 * 900
+    ids = [job["id"] for job in unix.get("/jobs", params={"name": "long", "limit": 3000}).json()]
+    assert len(ids) == 3000
+    unix.post("/jobs/change", json={"action": "cancel", "ids": ids})
+
+
+def test_odd_offsets_into_the_output(unix):
+    """An offset far behind the end of the output, as far as it may be, gives nothing, and no error."""
+    id = unix.post("/jobs", json={"argv": ["/bin/echo", "one"], "type": "small"}).json()["ids"][0]
+    unix.get(f"/jobs/{id}/wait", params={"timeout_s": 10})
+    for offset, data in ((0, b"one\n"), (3, b"\n"), (4, b""), (2**31, b""), (2**45, b""), (2**62, b"")):
+        answer = unix.get(f"/jobs/{id}/log", params={"offset": offset})
+        assert (answer.status_code, answer.content) == (200, data)
+        assert int(answer.headers["Rota-Next-Offset"]) == offset + len(data)
+
+
+@pytest.mark.parametrize("cwd", ["/" + "x" * 5000, "/x" * 2048, "/" + "ä" * 128, "/" + "x" * 256], ids=len)
+def test_a_working_directory_that_cannot_be(unix, cwd):
+    """A path that is longer than Linux allows is refused as a wrong value, and no job is taken."""
+    before = unix.get("/jobs", params={"limit": 1}).json()
+    refused(unix.post("/jobs", json={**JOB, "cwd": cwd}), 422, "cwd must be a path of at most 4095 bytes, with at most 255 in each name")
+    assert unix.get("/jobs", params={"limit": 1}).json() == before
 
 
 def test_status_plans_events_metrics_health(unix):
@@ -342,6 +398,23 @@ def test_unknown_addresses_and_methods(unix):
     assert refused(answer, 405, "GET, POST")
     assert answer.headers["allow"] == "GET, POST"
     assert unix.put("/jobs/1/cancel").headers["allow"] == "POST"
+
+
+def test_a_body_that_breaks_off_is_no_error_of_ours(served, caplog):
+    """A body that ends too soon, or turns out to be no HTTP, gives 400 or nothing; nothing is logged as unexpected."""
+    head = b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    host, port = served.tcp.removeprefix("http://").split(":")
+    for rest in (b'Content-Length: 99\r\n\r\n{"argv"', b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"arg\r\nnonsense\r\n'):
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(head + rest)
+            time.sleep(0.05)
+            connection.shutdown(socket.SHUT_WR)
+            answer = b""
+            with contextlib.suppress(ConnectionResetError):
+                while piece := connection.recv(65536):
+                    answer += piece
+        assert answer.startswith(b"HTTP/1.1 400") or not answer
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 def test_an_unexpected_error_shows_nothing(tmp_path, caplog):

@@ -371,10 +371,12 @@ def test_an_own_class(tmp_path):
 def test_nothing_is_queued_that_is_refused(tmp_path):
     """A working directory that can never be entered: a clear refusal, and no job, not an error with the job taken all the same."""
 
+    (tmp_path / "loop").symlink_to("loop")
+
     async def story():
         async with open_service(tmp_path, plan_of(slots(2))) as service:
             with pytest.raises(rota.BadSpec, match=r"cwd: the scheduler, as user .* cannot enter it"):
-                run(service, "exit 0", type="small", cwd="/" + 3000 * "d/")
+                run(service, "exit 0", type="small", cwd=str(tmp_path / "loop"))
             assert service.jobs(None, None, None, 10, None) == []
             assert run(service, "exit 0", type="small") == 1
 
@@ -768,5 +770,43 @@ def test_after_a_large_array(tmp_path):
                 run(service, "exit 0", type="small", array=(1, 501), after=many)
             with pytest.raises(BadSpec, match="there is no job 30019\n  after: and 9,980 more"):
                 run(service, "exit 0", type="small", after=list(range(30_000, 40_000)))
+
+    play(tmp_path, story())
+
+
+def test_what_was_promised_is_done_by_the_next_daemon(tmp_path, monkeypatch):
+    """Cancel, hold and release are written before they are done: one that dies in between is followed by one that does them."""
+
+    class Died(Exception):
+        pass
+
+    def die(*_):
+        raise Died
+
+    async def ask(action, *jobs):
+        async with open_service(tmp_path, plan_of(slots(2)), leave=True) as service:
+            ids = jobs or (run(service, "true", type="large", hold=action == "release"),)
+            monkeypatch.setattr(type(service.queue), "_change", die)
+            with pytest.raises(Died):
+                getattr(service, action)(*ids)
+            monkeypatch.undo()
+            service.queue.turns._jobs.clear()  # what is only in memory is lost with it
+            return ids[0]
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots(2)), leave=True) as service:
+            running = run(service, "sleep 100", type="large")
+            await until(lambda: service.job(running).state == "running")
+        cancelled, held, released = await ask("cancel"), await ask("hold"), await ask("release")
+        async with open_service(tmp_path, plan_of(slots(2)), leave=True) as service:
+            assert [service.job(id).state for id in (cancelled, held, released)] == ["cancelled", "held", "waiting"]
+            assert service.job(cancelled).reason == "cancelled by request"
+            told = [(event["event"], event["job"]) for event in service.events(0, 1000) if "job" in event]
+            assert told.count(("end", cancelled)) == 1
+            assert ("eligible", released) in told
+        await ask("cancel", running)
+        async with open_service(tmp_path, plan_of(slots(2))) as service:
+            assert (await finished(service, running)).state == "cancelled"
+            assert (await finished(service, released)).state == "done"
 
     play(tmp_path, story())

@@ -70,14 +70,15 @@ def test_a_log_that_is_no_file(daemon: Daemon, tmp_path: Path, kind: str) -> Non
 
 
 def test_a_fifo_does_not_hold_up_a_start(daemon: Daemon) -> None:
-    """Where a FIFO or a link has the name of the log that a job is about to get, it is removed, and the job runs."""
+    """Where a FIFO or a link has the name of the log that a job is about to get, the job fails at once and says why; others run."""
     last = submit(daemon, "true")
-    for number, make in ((last + 1, os.mkfifo), (last + 2, lambda path: os.symlink("/dev/null", path))):
-        path = daemon.directory / "output" / f"{number}.log"
-        make(path)
+    for number, make in ((last + 1, os.mkfifo), (last + 3, lambda path: os.symlink("/dev/null", path))):
+        make(daemon.directory / "output" / f"{number}.log")
         id = submit(daemon, "echo hello")
         assert id == number
-        assert daemon.client.wait(id, 20).state == "done"
-        assert daemon.client.log(id)[0] == b"hello\n"
-        assert path.is_file()
-        assert not path.is_symlink()
+        ended = daemon.client.wait(id, 20)
+        assert (ended.state, ended.exit_code) == ("failed", 126)
+        assert "is a link, a pipe or a folder, and no file" in ended.reason
+        after = submit(daemon, "echo hello")
+        assert daemon.client.wait(after, 20).state == "done"
+        assert daemon.client.log(after)[0] == b"hello\n"

@@ -50,6 +50,17 @@ JOBS = st.builds(
 )
 
 
+def test_requests_come_back_as_they_went(tmp_path):
+    """Every field of a request, read by another daemon; what tells a request that named no type, and the token, too."""
+    first = Store(tmp_path / "rota.db")
+    requests = [REQUEST, replace(REQUEST, id=2, estimate_s=2.5, asked=[0.5, 1.0], token="signed")]
+    first.write(requests=requests)
+    first.close()
+    again = Store(tmp_path / "rota.db")
+    assert [again.request(1), again.request(2)] == requests
+    again.close()
+
+
 @settings(max_examples=30, deadline=None)
 @given(jobs=st.lists(JOBS, max_size=5, unique_by=lambda job: job.id))
 def test_jobs_come_back_as_they_went(tmp_path_factory, jobs):
@@ -106,6 +117,35 @@ def test_a_disk_without_room(store):
     store._db.execute("PRAGMA max_page_count=1000000")
     store.write(jobs=[job(id, reason="x" * 1000) for id in range(1, 100)])
     assert len(store.live()) == 99
+
+
+def test_brief_requests(store):
+    """In a list, of a long command line and of many jobs before it only the beginning is there, and it says so; else all is."""
+    store.write(requests=[REQUEST, replace(REQUEST, id=2, argv=["echo", "ä" * 5000, "end"], after=list(range(1, 5001)))])
+    assert store.brief(1) == replace(REQUEST, env={})
+    brief = store.brief(2)
+    assert brief.argv == ["echo", "ä" * 995 + "…"]
+    assert brief.after == list(range(1, 101))
+    assert (brief.after_any, brief.cut) == ([4], ("argv", "after"))
+    assert store.request(2).argv[2] == "end"
+    many = replace(REQUEST, id=3, argv=["x"] * 10_000)
+    store.write(requests=[many])
+    assert sum(map(len, store.brief(3).argv)) < 1000
+    exact = replace(REQUEST, id=4, argv=["x" * 499, "y" * 499])
+    store.write(requests=[exact])
+    assert (store.brief(4).argv, store.brief(4).cut) == (exact.argv, ())
+
+
+def test_requests_in_memory_are_bounded(store):
+    """The requests that are kept in memory have at most 16 MiB of text, however large each of them is; the last is always there."""
+    for id in range(1, 41):
+        store.write(requests=[replace(REQUEST, id=id, argv=["x" * 2**20])])
+    for id in range(1, 41):
+        assert len(store.request(id).argv[0]) == 2**20
+        assert sum(length for _, length in store._requests.values()) <= 16 * 2**20
+    assert store._kept_bytes == sum(length for _, length in store._requests.values())
+    assert len(store._requests) == 15
+    assert store.request(40) is store.request(40)
 
 
 def test_finding(store):

@@ -166,6 +166,9 @@ def test_full_disk(tmp_path: Path) -> None:
         "refused: the database cannot be written: database or disk is full",
         "told: True",
         "refused again",
+        "a change is refused, too: the database cannot be written: database or disk is full: nothing was held; make room first "
+        "(a job that fills the disk ends by: kill PROCESS, see rota show)",
+        "promises kept after SIGKILL: True",
         "started on a full disk; jobs not ended: True",
         "free bytes: 0",
         "ended: {'done'} restarts: {0}",

@@ -26,6 +26,7 @@ def serve(
     grace: float | None = None,
     learn: bool | None = None,
     seed: int = 0,
+    recover: Annotated[bool, Parameter(negative="")] = False,
     verbose: Annotated[bool, Parameter(alias="-v", negative="")] = False,
 ) -> None:
     """Runs a plan on this machine: takes jobs, decides which of them run together, and runs them.
@@ -53,6 +54,9 @@ def serve(
         Whether the plan is made anew when arrivals or sizes drift from it.
     seed
         Of the policy's own randomness.
+    recover
+        The database was lost or damaged, or is older than events.jsonl: bring it up to date from there. Jobs that run are found again and
+        ended ones are listed; those that only the lost database knew and that wait cannot be run, and are cancelled.
     verbose
         Say everything that happens: submissions, starts, ends.
     """
@@ -75,7 +79,7 @@ def serve(
     if (wrong := next((place for place in (where, *where.parents) if place.is_file()), None)) is not None:
         raise rota.BadSpec([rota.Problem("--directory", "is a file, not a folder", str(wrong))])
     address = None if tcp is None else _host_and_port(tcp)
-    asyncio.run(run_daemon(where, plan, tcp=address, seed=seed, verbose=verbose, tell=Teller()))
+    asyncio.run(run_daemon(where, plan, tcp=address, seed=seed, recover=recover, verbose=verbose, tell=Teller()))
 
 
 def _host_and_port(text: str) -> tuple[str, int]:

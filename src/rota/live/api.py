@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -23,7 +23,9 @@ from rota.live.wording import problems_in
 try:
     from fastapi import FastAPI, HTTPException, Path, Query, Request, Response
     from fastapi.exceptions import RequestValidationError
+    from fastapi.responses import StreamingResponse
     from starlette.exceptions import HTTPException as StarletteHTTPException
+    from starlette.requests import ClientDisconnect
 except ImportError:
     raise RotaError("the live scheduler needs FastAPI and uvicorn, which are not installed: pip install 'rota[live]'") from None
 
@@ -34,6 +36,7 @@ __all__ = ["MOST_BODY", "Scheduler", "make_app"]
 
 MOST_BODY = 8 * 2**20  # bytes
 _MOST_ROWS = 10_000
+_PAGE = 10  # jobs that are read at a time: each may have a command line of megabytes, and others wait meanwhile
 _LONGEST_POLL_S = 300.0
 _LARGEST = 2**62  # as in Id: the integers of SQLite have 64 bits
 
@@ -163,8 +166,21 @@ def _add_jobs(app: FastAPI, service: Scheduler, known: Answers, most_body: int) 
 
     @app.get("/jobs", response_model=list[Job], responses=known())
     async def jobs(query: Annotated[_Jobs, Query()]) -> Response:
-        """Lists jobs, newest first."""
-        return _json_list(_JOBS, service.jobs(query.state, query.type, query.name, query.limit, query.before))
+        """Lists jobs, newest first, in brief: of a long command line only the beginning. They are sent as they are read, page by page."""
+        first = service.jobs(query.state, query.type, query.name, min(query.limit, _PAGE), query.before)  # what fails, fails here
+
+        async def pages() -> AsyncIterator[bytes]:
+            page, left = first, query.limit - len(first)
+            yield b"[" + _JOBS.dump_json(page)[1:-1]
+            while left > 0 and len(page) == _PAGE:
+                await asyncio.sleep(0)  # others have their turn
+                page = service.jobs(query.state, query.type, query.name, min(left, _PAGE), page[-1].id)
+                left -= len(page)
+                if page:
+                    yield b"," + _JOBS.dump_json(page)[1:-1]
+            yield b"]"
+
+        return StreamingResponse(pages(), media_type="application/json")
 
     @app.get("/jobs/{id}", response_model=Job, responses=known(404))
     async def job(id: _JobId) -> Response:
@@ -191,7 +207,7 @@ def _add_jobs(app: FastAPI, service: Scheduler, known: Answers, most_body: int) 
         """Answers as soon as the job has ended, or after the timeout with the job as it is then."""
         return _json(await _finish(request, service.wait(id, query.timeout_s)))
 
-    @app.get("/jobs/{id}/log", response_class=Response, responses=known(404, log=True))
+    @app.get("/jobs/{id}/log", response_class=Response, responses=known(404, 409, log=True))
     async def log(id: _JobId, query: Annotated[_Log, Query()]) -> Response:
         """A piece of the output of a job. `Rota-Ended: true`: the job has ended and nothing more comes."""
         data, following, ended = service.log(id, query.offset, query.limit)
@@ -266,11 +282,14 @@ async def _read(request: Request, most: int) -> bytes:
     if declared.isdecimal() and int(declared[:20]) > most:
         raise too_long
     pieces, length = [], 0
-    async for piece in request.stream():
-        length += len(piece)
-        if length > most:
-            raise too_long
-        pieces.append(piece)
+    try:
+        async for piece in request.stream():
+            length += len(piece)
+            if length > most:
+                raise too_long
+            pieces.append(piece)
+    except ClientDisconnect:
+        raise HTTPException(400, "the connection ended before the body did") from None
     return b"".join(pieces)
 
 

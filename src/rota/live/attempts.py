@@ -43,7 +43,9 @@ __all__ = [
     "mark_of",
     "record_path",
     "remove",
+    "remove_strangers",
     "running_marks",
+    "set_stranger_aside",
     "set_tag",
     "sweep",
 ]
@@ -51,6 +53,7 @@ __all__ = [
 MARK = "ROTA_RUN"
 _RLIMIT_LOCKS = 10  # counts nothing since Linux 2.4.25; every process hands it down
 _SIZE = 4096
+_STRANGE = "strange-"
 _PLACES = {"who": (0, 256), "started": (256, 256), "suspended": (512, 256), "failed": (768, 1280), "ended": (2048, 2048)}
 
 
@@ -79,6 +82,16 @@ class Attempt(NamedTuple):
     max_rss_bytes: int | None = None
     told: bool = False
     leftovers: bool = False
+    token: str = ""
+
+
+# What each field may be: what is not so is passed over, for a record may be spoiled.
+_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("boot", "how", "error", "token"), (str,)),
+    **dict.fromkeys(("suspended", "told", "leftovers"), (bool,)),
+    **dict.fromkeys(("supervisor", "pid", "exit_code", "max_rss_bytes"), (int,)),
+    **dict.fromkeys(("started", "started_boottime", "ended", "ended_boottime", "user_s", "system_s"), (float, int)),
+}
 
 
 def boot_id() -> str:
@@ -99,7 +112,7 @@ class Record:
         self.path, self.descriptor = path, descriptor
 
     @classmethod
-    def claim(cls, run_directory: str, job: int, attempt: int, boot: str) -> Record:
+    def claim(cls, run_directory: str, job: int, attempt: int, boot: str, token: str = "") -> Record:
         """Create and lock the record of this attempt: exactly one process ever succeeds. OSError ENOSPC: the disk is full."""
         path, draft = record_path(run_directory, job, attempt), f"{run_directory}/.{job}.{attempt}.{os.getpid()}"
         descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -107,7 +120,7 @@ class Record:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.posix_fallocate(descriptor, 0, _SIZE)
             record = cls(path, descriptor)
-            record.write("who", supervisor=os.getpid(), boot=boot)
+            record.write("who", supervisor=os.getpid(), boot=boot, token=token)
             os.link(draft, path)
         except BaseException:
             os.close(descriptor)
@@ -144,7 +157,7 @@ def look(run_directory: str, job: int, attempt: int) -> Attempt:
         return Attempt("absent")
     try:
         held = is_held(descriptor)  # before reading: an end that is written in between must not be missed
-        fields = {key: value for what in _PLACES for key, value in _read(descriptor, what).items() if key in Attempt._fields}
+        fields = {key: value for what in _PLACES for key, value in _read(descriptor, what).items()}
     finally:
         os.close(descriptor)
     return Attempt("ended" if "exit_code" in fields else "alive" if held else "lost", **fields)
@@ -167,6 +180,31 @@ def adopt(run_directory: str, job: int, attempt: int) -> tuple[Attempt, int | No
     return again, None
 
 
+def set_stranger_aside(run_directory: str, job: int, attempt: int, token: str) -> bool:
+    """Gives the record of another job of this number another name, if there is one; its supervisor writes on. Whether there was one.
+
+    Such a record is left where a database was lost, or an older one put back. It must not be taken for that of this job.
+    """
+    seen = look(run_directory, job, attempt)
+    if not token or seen.token in ("", token):  # without a signature it is spoilt, and may well be that of this job
+        return False
+    path = record_path(run_directory, job, attempt)
+    os.rename(path, f"{run_directory}/{_STRANGE}{job}-{attempt}-{time.time_ns()}")
+    return True
+
+
+def remove_strangers(run_directory: str) -> None:
+    """Removes records that were set aside and whose supervisors are gone."""
+    for name in os.listdir(run_directory):
+        if name.startswith(_STRANGE):
+            descriptor = os.open(path := f"{run_directory}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                if not is_held(descriptor):
+                    os.unlink(path)
+            finally:
+                os.close(descriptor)
+
+
 def remove(run_directory: str, job: int, attempt: int) -> None:
     """Remove the record of an attempt that is over and known to be."""
     with contextlib.suppress(FileNotFoundError):
@@ -180,9 +218,9 @@ def sweep(run_directory: str) -> None:
             os.unlink(f"{run_directory}/{name}")
 
 
-def mark_of(run_directory: str, job: int, attempt: int) -> str:
-    """What the processes of an attempt are known by; it leads nowhere."""
-    return f"{job}.{attempt}@{zlib.crc32(os.fsencode(run_directory)):08x}"
+def mark_of(run_directory: str, job: int, attempt: int, token: str = "") -> str:
+    """What the processes of an attempt are known by; it leads nowhere. The token tells them from those of another job of this number."""
+    return f"{job}.{attempt}@{zlib.crc32(os.fsencode(run_directory)):08x}{token}"
 
 
 def set_tag(mark: str) -> None:
@@ -198,12 +236,12 @@ def running_marks() -> set[str]:
     return {os.fsdecode(word.partition(b"=")[2]) for word in found}
 
 
-def end_strays(run_directory: str, job: int, attempt: int, patience_s: float = 2.0) -> int:
+def end_strays(run_directory: str, job: int, attempt: int, token: str = "", patience_s: float = 2.0) -> int:
     """Kill what a lost attempt left behind, found by its mark; the number of processes killed.
 
     A supervisor that is killed takes its job's main process with it, but not that one's children.
     """
-    mark, killed = mark_of(run_directory, job, attempt), set[int]()
+    mark, killed = mark_of(run_directory, job, attempt, token), set[int]()
     limit = time.monotonic() + patience_s
     while (found := {pid for pid in _pids() if _is_marked(pid, mark)}) and time.monotonic() < limit:
         for pid in found:
@@ -231,9 +269,10 @@ def _read(descriptor: int, what: str) -> dict[str, Any]:
     offset, length = _PLACES[what]
     line, newline, _ = os.pread(descriptor, length, offset).partition(b"\n")
     try:
-        return dict(json.loads(line)) if newline else {}
+        fields = json.loads(line) if newline else {}
     except ValueError:  # spoiled by a power cut
         return {}
+    return {key: value for key, value in fields.items() if type(value) in _TYPES.get(key, ())} if isinstance(fields, dict) else {}
 
 
 def _pids() -> list[int]:

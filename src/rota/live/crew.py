@@ -14,7 +14,18 @@ import signal
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from rota.live.attempts import Attempt, adopt, end_strays, look, mark_of, remove, running_marks, sweep
+from rota.live.attempts import (
+    Attempt,
+    adopt,
+    end_strays,
+    look,
+    mark_of,
+    remove,
+    remove_strangers,
+    running_marks,
+    set_stranger_aside,
+    sweep,
+)
 from rota.live.descriptors import descriptor_room
 from rota.live.errors import LiveError
 from rota.live.launcher import Launcher, Order
@@ -49,6 +60,7 @@ class Crew:
         self._on_running, self._on_over, self._tell = on_running, on_over, tell
         self._watch = Watch(self._run, descriptor_room().watched, self._gone)
         self._claimed: set[tuple[int, int]] = set()  # attempts whose supervisor has said so
+        self._tokens: dict[tuple[int, int], str] = {}  # what their records and processes are signed with
         self._unheard: dict[tuple[int, int], list[signal.Signals]] = {}  # signals for attempts whose supervisor is not known yet
         self._resumed: set[tuple[int, int]] = set()  # attempts that were told to go on
         self._tasks = Tasks(tell)
@@ -85,6 +97,7 @@ class Crew:
 
     def start(self, order: Order) -> None:
         """Starts a job."""
+        self._sign(order.job, order.attempt, order.token)
         self._launcher.launch(order)
 
     def send(self, job: int, attempt: int, what: signal.Signals) -> None:
@@ -127,8 +140,20 @@ class Crew:
         if (supervisor := look(self._run, job, attempt).supervisor) is not None:
             move(supervisor, cores)
 
-    def find(self, job: int, attempt: int) -> Attempt:
-        """Looks for an attempt of an earlier daemon, and watches it if it is alive."""
+    def _sign(self, job: int, attempt: int, token: str) -> None:
+        """An attempt has this token from now on; what has its name and another token is out of the way."""
+        self._tokens[job, attempt] = token
+        if set_stranger_aside(self._run, job, attempt, token):
+            self._tell(
+                f"{self._run} had a record of another job {job}, of a database that is gone: set aside; if it runs, nobody follows it"
+            )
+
+    def find(self, job: int, attempt: int, token: str) -> Attempt:
+        """Looks for an attempt of an earlier daemon that was signed with this token, and watches it if it is alive."""
+        self._sign(job, attempt, token)
+        return self._find(job, attempt)
+
+    def _find(self, job: int, attempt: int) -> Attempt:
         seen, pidfd = adopt(self._run, job, attempt)
         if pidfd is not None and seen.supervisor is not None:
             self._claimed.add((job, attempt))
@@ -136,8 +161,8 @@ class Crew:
         return seen
 
     def find_marked(self, attempts: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
-        """Of these attempts those of which a process is there, whatever their record says."""
-        marks = {mark_of(self._run, *attempt): attempt for attempt in attempts}
+        """Of these attempts, which were looked for, those of which a process is there, whatever their record says."""
+        marks = {mark_of(self._run, *attempt, self._tokens[attempt]): attempt for attempt in attempts}
         return {marks[mark] for mark in running_marks() & marks.keys()} if marks else set()
 
     def look(self, job: int, attempt: int) -> Attempt:
@@ -149,6 +174,7 @@ class Crew:
         self._unheard.pop((job, attempt), None)
         self._resumed.discard((job, attempt))
         self._claimed.discard((job, attempt))
+        self._tokens.pop((job, attempt), None)
         self._to_forget.append((job, attempt))
         if not self._forgetting:
             self._forgetting = True
@@ -168,6 +194,7 @@ class Crew:
 
     def tidy(self, wanted: set[tuple[int, int]]) -> None:
         """Removes records of attempts whose end an earlier daemon knew: all but those that are wanted or alive."""
+        remove_strangers(self._run)
         for name in os.listdir(self._run):
             job, _, attempt = name.partition(".")
             if job.isdecimal() and attempt.isdecimal() and (key := (int(job), int(attempt))) not in wanted:
@@ -199,7 +226,7 @@ class Crew:
 
     def _gone(self, job: int, attempt: int) -> None:
         self._launcher.listen()  # its claim may wait to be read
-        seen = self.find(job, attempt)  # alive if the one that is gone found that another has the attempt
+        seen = self._find(job, attempt)  # alive if the one that is gone found that another has the attempt
         if seen.state == "absent" and (job, attempt) in self._claimed:
             seen = Attempt("lost", error=VANISHED)
         self._settle(job, attempt, seen)
@@ -211,7 +238,7 @@ class Crew:
             self._on_over(job, attempt, seen)
 
     async def _clear(self, job: int, attempt: int, seen: Attempt) -> None:
-        if killed := await asyncio.to_thread(end_strays, self._run, job, attempt):
+        if killed := await asyncio.to_thread(end_strays, self._run, job, attempt, self._tokens.get((job, attempt), "")):
             self._tell(f"job {job} lost its supervisor; {killed} processes that it left behind were killed")
         self._on_over(job, attempt, seen)
 
@@ -239,7 +266,7 @@ class Crew:
                 if (seen := look(self._run, job, attempt)).supervisor is not None:
                     self._claim(job, attempt, seen.supervisor)
             for (job, attempt), order in old.unanswered.items():  # also what was ordered in the meantime
-                seen = self.find(job, attempt)
+                seen = self._find(job, attempt)
                 if seen.state == "absent":
                     self._launcher.launch(order)
                 elif seen.state == "alive" and seen.supervisor is not None:

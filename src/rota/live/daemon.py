@@ -16,6 +16,7 @@ from rota.live.api import make_app
 from rota.live.descriptors import raise_limit
 from rota.live.errors import Refused
 from rota.live.faults import Faults
+from rota.live.files import make_private
 from rota.live.listen import check_address, serve_http
 from rota.live.paths import socket_path
 from rota.live.service import Service
@@ -32,14 +33,14 @@ async def run_daemon(
     *,
     tcp: tuple[str, int] | None = None,
     seed: int = 0,
+    recover: bool = False,
     verbose: bool = False,
     tell: Callable[[str], None] = print,
 ) -> None:
-    """Serves until SIGTERM or SIGINT. `Refused` if another daemon serves this directory."""
+    """Serves until SIGTERM or SIGINT. `Refused` if another daemon serves this directory. `recover`: see `rota.live.rebuild`."""
     path, tell = socket_path(directory), unfailing(tell)
-    directory.mkdir(parents=True, exist_ok=True)
-    directory.chmod(0o700)  # whoever can write here can run programs as this user
-    lock = os.open(directory / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    make_private(directory)  # whoever can write here can run programs as this user
+    lock = os.open(directory / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -57,7 +58,7 @@ async def run_daemon(
             check_address(tcp[0], tokens.required)  # before anything is changed
         if await _told_to_end_while_waiting(faults, ending, tell):
             return
-        service = Service(directory, plan, seed=seed, tell=tell)
+        service = Service(directory, plan, seed=seed, recover=recover, tell=tell)
         service.queue.turns.verbose = verbose
         for line in introduction(service):
             tell(line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rota.errors import RotaError
 
-__all__ = ["LiveError", "NoRoom", "NoSuchJob", "NoSuchPlan", "NotAllowed", "NotReachable", "OtherVersion", "Refused"]
+__all__ = ["Damaged", "LiveError", "NoRoom", "NoSuchJob", "NoSuchPlan", "NotAllowed", "NotReachable", "OtherVersion", "Refused"]
 
 
 class LiveError(RotaError):
@@ -41,6 +41,12 @@ class OtherVersion(LiveError):
     """The state directory was written by a version of Rota that this one does not understand."""
 
     status = 409
+
+
+class Damaged(LiveError):
+    """What the scheduler keeps cannot be read, or its parts do not belong together."""
+
+    status = 500
 
 
 class NotAllowed(LiveError):

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from rota.live.errors import Damaged
+
 __all__ = ["EventLog"]
 
 
@@ -19,9 +21,14 @@ class EventLog:
     """The file, open for appending. `last` is the number of its last event."""
 
     def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._path = path
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         self.last = 0
-        self._repair()
+        try:
+            self._repair()
+        except BaseException:
+            os.close(self._file)
+            raise
 
     def append(self, events: Iterable[dict[str, Any]]) -> None:
         """Adds events whose numbers the file does not have yet. Raises OSError where it cannot be written; call again later."""
@@ -54,4 +61,16 @@ class EventLog:
             os.ftruncate(self._file, start + whole)
         os.lseek(self._file, 0, os.SEEK_END)
         lines = tail[:whole].splitlines()
-        self.last = json.loads(lines[-1])["n"] if lines else 0
+        self.last = self._number_of(lines[-1]) if lines else 0
+
+    def _number_of(self, line: bytes) -> int:
+        try:
+            event = json.loads(line)
+            if isinstance(event["n"], int):
+                return int(event["n"])
+        except (ValueError, KeyError, TypeError):
+            pass
+        raise Damaged(
+            f"the last line of {self._path} is no event: {line[:80].decode(errors='replace')!r}; remove the lines at its end "
+            "that are none, or move the file away (the database has its newest events)"
+        )

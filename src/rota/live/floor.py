@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from rota.arrays import Int
 from rota.decide import ARRIVAL, CHANGE, COMPLETION, START, TIMER, State, brain_of, new_state, policy_name, preempts
 from rota.errors import BadSpec, Problem
+from rota.live.own import OwnJobs
 from rota.live.units import fine_units
 from rota.model import System
 from rota.policy import Policy, ServerFilling
@@ -78,6 +79,8 @@ class Floor:
         self.kept_when_suspended: Int = np.array([not x for x in releasable or [True] * R], dtype=np.int64)
         self.jobs: dict[int, _Job] = {}
         self._own: dict[int, _Job] = {}  # in order of arrival
+        self._own_ready = OwnJobs(R)  # those of them that start where there is room
+        self._own_held: Int = np.zeros(R, dtype=np.int64)  # by all of them
         self._by_place: dict[int, _Job] = {}
         self._unused: list[int] = []
         self._next = 0
@@ -172,6 +175,7 @@ class Floor:
             self.kept_when_suspended = np.array([not x for x in releasable], dtype=np.int64)
         self._install(system, policy, random)
         self._own, self._by_place, self._unused, self.jobs = {}, {}, [], {}
+        self._own_ready, self._own_held = OwnJobs(len(system.capacity)), np.zeros_like(self._own_held)
         for old in here:
             job = self._add(old.id, old.kind, old.estimate, old.demand, old.sequence, old.state)
             if job.place >= 0:
@@ -217,6 +221,7 @@ class Floor:
         self.jobs[id] = job
         if kind == OWN:
             self._own[id] = job
+            self._own_ready.add(id, sequence, demand)
         else:
             self._link(job)
         if state != "waiting":
@@ -245,8 +250,11 @@ class Floor:
         job = self.jobs.pop(id)
         if job.state == "running" and job.kind != OWN:
             self.state.running[job.kind] -= 1
-        self.state.free[:] += self._held(job, job.state)
+        held = self._held(job, job.state)
+        self.state.free[:] += held
         if job.kind == OWN:
+            self._own_held -= held
+            self._own_ready.discard(id)
             del self._own[id]
             return
         s, i, place = self.state, job.kind, job.place
@@ -285,8 +293,14 @@ class Floor:
     def _hold(self, job: _Job, state: Literal["waiting", "running", "suspended", "stopping"]) -> None:
         """A job changes its state; within its type, the running ones stay the oldest (callers see to that)."""
         s = self.state
-        s.free[:] += self._held(job, job.state) - self._held(job, state)
-        if job.kind != OWN and (job.state == "running") != (state == "running"):
+        before, after = self._held(job, job.state), self._held(job, state)
+        s.free[:] += before - after
+        if job.kind == OWN:
+            self._own_held += after - before
+            self._own_ready.discard(job.id)
+            if state in ("waiting", "suspended"):
+                self._own_ready.add(job.id, job.sequence, job.demand - after)
+        elif (job.state == "running") != (state == "running"):
             if state == "running":
                 s.running[job.kind] += 1
                 s.first_waiting[job.kind] = s.newer[job.place]
@@ -331,9 +345,8 @@ class Floor:
             for _ in range(int(want[i] - s.running[i])):
                 if not self._start(self._by_place[int(s.first_waiting[i])], orders):
                     break
-        for job in self._own.values():
-            if job.state in ("waiting", "suspended"):  # suspended under another plan, when it was of a type
-                self._start(job, orders)
+        while (own := self._own_ready.first(s.free)) is not None:  # also one that was suspended under another plan, when it was of a type
+            self._start(self._own[own], orders)
         if self._may_stop and not orders.stop and (s.running < want).any():
             self._resume(orders)
         self._undone = bool((s.running != want).any())
@@ -348,9 +361,7 @@ class Floor:
     def _fits(self, want: Int) -> bool:
         """Whether the jobs of a decision fit beside what own and suspended jobs hold; stopping ones will be gone."""
         s = self.state
-        used = want @ s.demand
-        for job in self._own.values():
-            used = used + self._held(job, job.state)
+        used = want @ s.demand + self._own_held
         for i in range(len(want)):
             place, rank = s.oldest[i], 0
             while place >= 0:
@@ -416,6 +427,7 @@ class Floor:
             job.id: _Job(job.id, job.kind, job.demand, job.estimate, job.sequence, job.place, job.state) for job in self.jobs.values()
         }
         twin._own = {id: twin.jobs[id] for id in self._own}
+        twin._own_ready, twin._own_held = self._own_ready.copy(), self._own_held.copy()
         twin._by_place = {place: twin.jobs[job.id] for place, job in self._by_place.items()}
         twin._unused, twin.target = self._unused.copy(), self.target.copy()
         twin.state = State._make(part if part is self.brain.data else part.copy() for part in self.state)
@@ -446,6 +458,9 @@ class Floor:
     def remember(self, saved: dict[str, Any]) -> None:
         """The policy is where it was on a saved floor. It is not asked anything yet."""
         s = self.state
-        s.memory[:] = [np.inf if x is None else x for x in saved["memory"]]
-        s.counters[:], s.mode[:] = saved["counters"], saved["mode"]
-        s.random[:] = np.array(saved["random"], dtype=np.uint64)
+        known = {name: np.array(saved[name], dtype=getattr(s, name).dtype) for name in ("counters", "mode", "random")}
+        known["memory"] = np.array([np.inf if x is None else x for x in saved["memory"]], dtype=s.memory.dtype)
+        if any(values.shape != getattr(s, name).shape for name, values in known.items()):
+            raise ValueError("what was saved is of another policy")
+        for name, values in known.items():  # all of it, or nothing
+            getattr(s, name)[:] = values

@@ -43,7 +43,7 @@ def serve(daemon: socket.socket, directory: str) -> None:
     """Carry out orders until the daemon closes its end."""
     signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)  # inherited: a supervisor must not die of a signal that comes early
     signal.signal(signal.SIGCHLD, _reap)
-    lock = os.open(f"{directory}/launcher.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(f"{directory}/launcher.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)  # an flock goes over to forked supervisors, who drop it when their attempt is claimed
     sweep(f"{directory}/run")
     boot, orders = boot_id(), daemon.makefile("rb")

@@ -41,6 +41,10 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+class _Gone(Exception):
+    """Nobody hears the answer."""
+
+
 class Guard:
     """ASGI middleware: lets in who may come in, and answers with a plain 500 when something unexpected happens behind it."""
 
@@ -55,13 +59,18 @@ class Guard:
         async def watched_send(message: Message) -> None:
             nonlocal started
             started = True
-            await send(message)
+            try:
+                await send(message)
+            except Exception as error:  # what came was no HTTP after all, and the server has said so already
+                raise _Gone from error
 
         try:
             refusal = None if self.trusted else self._refusal(scope)
             if refusal is None and (connection := scope.get("state", {}).get(CONNECTION)) is not None:
                 connection.enter()
             await (refusal or self.app)(scope, receive, watched_send)
+        except _Gone:
+            log.info("no answer could be given at %s %s", scope.get("method"), scope.get("path"))
         except Exception:
             log.exception("unexpected error at %s %s", scope.get("method"), scope.get("path"))
             if started:  # too late for an answer: the server closes the connection

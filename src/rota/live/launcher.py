@@ -46,6 +46,7 @@ class Order:
     memory_bytes: int | None = None
     cgroup: str | None = None
     grace_s: float = 10.0
+    token: str = ""
 
     def encode(self) -> bytes:
         """The order as it goes over the wire."""

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 __all__ = [
+    "BEFORE_START",
     "ENDED",
     "STATES",
     "ChangeRequest",
@@ -27,10 +28,12 @@ __all__ = [
 
 JobState = Literal["held", "blocked", "waiting", "starting", "running", "suspended", "stopping", "done", "failed", "cancelled"]
 STATES: tuple[JobState, ...] = ("held", "blocked", "waiting", "starting", "running", "suspended", "stopping", "done", "failed", "cancelled")
+BEFORE_START: tuple[JobState, ...] = ("held", "blocked", "waiting")
 ENDED: tuple[JobState, ...] = ("done", "failed", "cancelled")
 
 _MOST_ARRAY = 100_000
 _MOST_PAIRS = 10_000_000  # of a job and one that it comes after: each job of an array tells all of them
+_LONGEST_PATH, _LONGEST_NAME = 4095, 255  # bytes: PATH_MAX of Linux, less the NUL that ends it; NAME_MAX
 Name = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Text = Annotated[str, Field(max_length=131_072, pattern=r"^[^\x00]*$")]
 Id = Annotated[int, Field(ge=1, le=2**62)]
@@ -67,6 +70,8 @@ class JobRequest(_Message):
             raise ValueError("give either type or demand, and only one of them")
         if not self.cwd.startswith("/"):
             raise ValueError("cwd must be an absolute path")
+        if len(self.cwd.encode()) > _LONGEST_PATH or any(len(name.encode()) > _LONGEST_NAME for name in self.cwd.split("/")):
+            raise ValueError(f"cwd must be a path of at most {_LONGEST_PATH} bytes, with at most {_LONGEST_NAME} in each name")
         if not self.argv[0]:
             raise ValueError("the program has no name")
         if any(not key or "=" in key for key in self.env):
@@ -124,6 +129,7 @@ class Job(_Message):
     pid: int | None = None
     reason: str = Field(default="", description="why it is held, failed or was cancelled")
     output: str = Field(default="", description="the file with its output")
+    cut: list[str] = Field(default=[], description="in a list: the fields of which only the beginning is shown; /jobs/{id} has all of them")
 
 
 class Changed(_Message):

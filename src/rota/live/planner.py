@@ -17,7 +17,7 @@ import numpy as np
 from rota.capacity import system_load
 from rota.decide import policy_name, seeded
 from rota.errors import BadSpec, Problem, RotaError
-from rota.live.errors import NoRoom, NoSuchPlan, Refused
+from rota.live.errors import Damaged, NoRoom, NoSuchPlan, Refused
 from rota.live.floor import Floor
 from rota.live.learning import Estimate, Learner
 from rota.live.messages import PlanVersion
@@ -42,12 +42,12 @@ def choose_plan(store: Store, given: PlanFile | None) -> tuple[int, PlanFile]:
     rows = {row.number: row for row in store.plans()}
     text = None if given is None else plan_file_to_json(given)
     if rows and (text is None or text == store.note("given")):
-        number = int(store.note("plan"))
-        return number, plan_file_from_json(rows[number].text)
+        row = store.plan_in_use()
+        return row.number, _kept(row)
     if given is None or text is None:
         raise NoSuchPlan("this state directory has no plan yet: give one (from: rota plan FILE)")
     if rows and (live := store.live()):
-        before = plan_file_from_json(rows[int(store.note("plan"))].text).system.resources
+        before = _kept(store.plan_in_use()).system.resources
         if before != given.system.resources:
             has, had = ", ".join(given.system.resources), ", ".join(before)
             raise Refused(f"{len(live)} jobs were promised {had}; this plan has {has}: let them end first, or give another directory")
@@ -55,6 +55,14 @@ def choose_plan(store: Store, given: PlanFile | None) -> tuple[int, PlanFile]:
     number = max(rows, default=0) + 1
     store.write(plans=[_row(number, given, "given at the start")], notes={"plan": number, "given": text, "pinned": False})
     return number, given
+
+
+def _kept(row: PlanRow) -> PlanFile:
+    try:
+        return plan_file_from_json(row.text)
+    except RotaError as error:
+        way_out = "put a copy of rota.db back, or, if no job is left in it, start with a plan file"
+        raise Damaged(f"plan {row.number} of the database cannot be read: {error}; {way_out}") from error
 
 
 def _check(plan: PlanFile) -> None:
@@ -88,7 +96,10 @@ class Planner:
     def open(self) -> None:
         """Begins to look, once a minute."""
         if (kept := self._store.note("learner")) is not None:
-            self.learner.restore(kept, boot_now(), max(time.time() - kept.get("saved", time.time()), 0.0))
+            try:
+                self.learner.restore(kept, boot_now(), max(time.time() - kept.get("saved", time.time()), 0.0))
+            except (AttributeError, KeyError, TypeError, ValueError):
+                self._tell("what was learnt before cannot be read: learning begins anew")
         self._later()
         if not self.plan.predicted:
             self._tasks.start(self._predict())

@@ -6,9 +6,11 @@ One thread, one event loop. What happens changes the state in memory at once; `t
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,16 +24,17 @@ from rota.errors import BadSpec, Problem
 from rota.live.attempts import Attempt, boot_id
 from rota.live.clock import boot_now
 from rota.live.crew import END, KILL, RESUME, Crew
-from rota.live.errors import NoSuchJob, Refused
+from rota.live.errors import NoRoom, NoSuchJob, Refused
 from rota.live.eventlog import EventLog
 from rota.live.floor import OWN, Floor, Orders
 from rota.live.following import Following
 from rota.live.intake import class_of, remark_on_directory
 from rota.live.launcher import Order
 from rota.live.measures import Measures
-from rota.live.messages import JobRequest, Submitted
+from rota.live.messages import BEFORE_START, JobRequest, Submitted
 from rota.live.metrics import Counters
-from rota.live.recovery import TOO_LARGE, recover
+from rota.live.rebuild import last_used
+from rota.live.recovery import TOO_LARGE, is_unwanted, recover
 from rota.live.shares import Shares
 from rota.live.store import Job, Request, Store
 from rota.live.tasks import Tasks
@@ -44,6 +47,7 @@ __all__ = ["Queue", "boot_now"]
 _MOST_TOLD = 20
 _AGAIN_S = 1.0  # after a start that found no room
 _SERVED = ("starting", "running")
+Action = Literal["cancel", "hold", "release"]
 
 
 class Queue:
@@ -71,7 +75,7 @@ class Queue:
         self._ended: dict[int, set[asyncio.Event]] = {}  # who waits for which
         self._following = Following(self.find)
         self._to_follow: deque[int] | None = None  # jobs that an end lets go, while that is under way
-        self._last_job = max(self.store.last("jobs"), self.store.note("last_job") or 0)
+        self._last_job = max(self.store.last("jobs"), self.store.note("last_job") or 0, last_used(directory))
         self.last_request = max(self.store.last("requests"), self.store.note("last_request") or 0)
         self._together = False  # whether several jobs are changed at once
         self._timer: asyncio.TimerHandle | None = None
@@ -86,25 +90,40 @@ class Queue:
         self.turns.open()
         self.announce()
         if (kept := self.store.note("measures")) is not None:
-            self.measures = Measures.restored(kept)
+            try:
+                self.measures = Measures.restored(kept)
+            except (AttributeError, KeyError, TypeError, ValueError):
+                self.tell("what was measured before cannot be read: it begins anew")
         saved, now = self.store.note("floor"), self.now()
+        saved = saved if isinstance(saved, dict) else {}
         self.floor.state.clock[0] = now
-        over = recover(self, self.store.live(), saved is not None and saved["boot"] == self.boot)
-        if saved is not None and saved["boot"] == self.boot and saved["plan"] == self.plan_number:
-            self.floor.remember(saved)
+        over = recover(self, self.store.live(), saved.get("boot") == self.boot)
+        if saved.get("boot") == self.boot and saved.get("plan") == self.plan_number and self._remembers(saved):
             for job, _ in over:  # the policy hears first of whom it still takes for running
                 if job.id not in self.floor.jobs and job.state in _SERVED:
                     self._do(self.floor.left(self._kind_and_units(job, self.store.request(job.request))[0], now))
             self._do(self.floor.look_again(now))
         else:
             self._do(self.floor.begin(now))
-        for job in [job for job in self.here.values() if job.state == "blocked"]:
-            self._try_to_queue(job)  # nothing may hold it back any more, or ever did: a daemon died before it could look
+        for job in list(self.here.values()):
+            if is_unwanted(job):
+                self._end(job, "cancelled", job.reason)
+            elif job.state == "blocked":
+                self._try_to_queue(job)  # nothing may hold it back any more, or ever did: a daemon died before it could look
         for job, seen in over:
             if seen.state == "lost":
                 self.crew.clear(job.id, job.attempt, seen)
             else:
                 self.over(job.id, job.attempt, seen)
+
+    def _remembers(self, saved: dict[str, Any]) -> bool:
+        """Whether what was saved of the policy could be read; it is where it was then."""
+        try:
+            self.floor.remember(saved)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            self.tell("where the policy was cannot be read: it begins anew")
+            return False
+        return True
 
     def put_on_floor(self, job: Job, state: Any) -> None:
         """A job of an earlier daemon is here, in this state."""
@@ -174,6 +193,7 @@ class Queue:
             after=list(request.after),
             after_any=list(request.after_any),
             asked=None if request.demand is None else [request.demand.get(name, 0.0) for name in self.system.resources],
+            token=secrets.token_hex(8),
         )
         indices: list[int | None] = [None] if request.array is None else list(range(request.array[0], request.array[1] + 1))
         first, wall, boot = self._last_job + 1, time.time(), boot_now()
@@ -183,7 +203,7 @@ class Queue:
             Job(first + k, asked.id, request.name, type, held[0], wall, boot, self.boot, array=array, idx=index, reason=held[1])
             for k, index in enumerate(indices)
         ]
-        told = {"what": "submit", "type": type, "demand": dict(zip(self.system.resources, demand, strict=True))}
+        told = {"what": "submit", "type": type, "demand": dict(zip(self.system.resources, demand, strict=True)), "name": request.name}
         self.turns.write_new(jobs, asked, [{**told, "job": job.id, "estimate_s": request.estimate_s} for job in jobs])
         self._last_job, self.last_request = jobs[-1].id, asked.id
         for job in jobs:
@@ -241,41 +261,69 @@ class Queue:
 
     def cancel(self, id: int, now: bool = False) -> Job:
         """Ends a job: one that waits at once, one that runs by SIGTERM and, after its grace, SIGKILL (`now`: SIGKILL)."""
-        job = self._live(id)
-        if job.state in ("held", "blocked", "waiting"):
-            if job.state == "waiting":
-                self.on_change("withdrawn", job, boot_now())
-            self._end(job, "cancelled", "cancelled by request")
-        else:
-            job.cancel, job.reason = "cancel now" if now else "cancel", "cancelled by request"
-            job.state = "suspended" if job.state == "suspended" else "stopping"  # its cores may be others' by now
-            self.turns.act("kill" if now else "end", job)
-        return job
+        return self._change_one("cancel", id, now)
 
     def hold(self, id: int) -> Job:
         """Takes a waiting job out of the queue until it is released."""
-        job = self._live(id)
-        if job.state not in ("waiting", "blocked", "held"):
-            raise Refused(f"job {id} is {job.state}: only a job that waits can be held")
-        if job.state == "waiting":
-            self.on_change("withdrawn", job, boot_now())
-            job.sequence = None
-            self._leave_floor(id)
-        job.state, job.reason = "held", "held by request"
-        self.turns.changed(job)
-        return job
+        return self._change_one("hold", id)
 
     def release(self, id: int) -> Job:
         """Lets a held job join the queue, behind those that are there."""
+        return self._change_one("release", id)
+
+    def _change_one(self, action: Action, id: int, now: bool = False) -> Job:
+        self._write_ahead(action, [self._changeable(action, id)], now)
+        return self._change(action, id, now)
+
+    def _changeable(self, action: Action, id: int) -> Job:
+        """A job to which this can be done; `NoSuchJob` or `Refused` if not."""
         job = self._live(id)
-        if job.state != "held":
+        if action == "hold" and job.state not in BEFORE_START:
+            raise Refused(f"job {id} is {job.state}: only a job that waits can be held")
+        if action == "release" and job.state != "held":
             raise Refused(f"job {id} is {job.state}, not held")
-        if job.reason.startswith(TOO_LARGE):
+        if action == "release" and job.reason.startswith(TOO_LARGE):
             raise Refused(f"job {id} is held because {job.reason}: cancel it, or serve a plan of a larger server")
-        self._try_to_queue(job)
         return job
 
-    def change(self, action: Literal["cancel", "hold", "release"], ids: Iterable[int], now: bool = False) -> tuple[list[Job], list[str]]:
+    def _write_ahead(self, action: Action, jobs: list[Job], now: bool) -> None:
+        """Writes first what is wanted of jobs, so that it is done though the daemon dies the next moment. `NoRoom`: nothing is changed."""
+        wanted: dict[Action, dict[str, Any]] = {
+            "cancel": {"cancel": "cancel now" if now else "cancel", "reason": "cancelled by request"},
+            "hold": {"state": "held", "reason": "held by request", "sequence": None},
+            "release": {"state": "blocked"},  # the next daemon finds that nothing blocks it
+        }
+        try:
+            self.turns.write_ahead([replace(job, **wanted[action]) for job in jobs])
+        except NoRoom as error:
+            said = {"cancel": "cancelled", "hold": "held", "release": "released"}[action]
+            raise NoRoom(
+                f"{error}: nothing was {said}; make room first (a job that fills the disk ends by: kill PROCESS, see rota show)"
+            ) from error
+
+    def _change(self, action: Action, id: int, now: bool) -> Job:
+        """Does what is written already."""
+        job = self._changeable(action, id)
+        if action == "release":
+            self._try_to_queue(job)
+        elif action == "cancel" and job.state not in BEFORE_START:
+            job.cancel, job.reason = "cancel now" if now else "cancel", "cancelled by request"
+            job.state = "suspended" if job.state == "suspended" else "stopping"  # its cores may be others' by now
+            self.turns.act("kill" if now else "end", job)
+        else:
+            if job.state == "waiting":
+                self.on_change("withdrawn", job, boot_now())
+            if action == "cancel":
+                self._end(job, "cancelled", "cancelled by request")
+                return job
+            if job.state == "waiting":
+                job.sequence = None
+                self._leave_floor(id)
+            job.state, job.reason = "held", "held by request"
+            self.turns.changed(job)
+        return job
+
+    def change(self, action: Action, ids: Iterable[int], now: bool = False) -> tuple[list[Job], list[str]]:
         """Does the same to several jobs: those that are changed, and why others are not.
 
         The policy is asked once, when all have left that are to: none starts in the place of one that goes before it. (A job that came
@@ -283,20 +331,26 @@ class Queue:
         """
 
         def last_first(id: int) -> tuple[bool, float, int]:
-            job = self.here.get(id)
-            place = np.inf if job is None or job.sequence is None else job.sequence
-            return job is None or job.state not in ("held", "blocked", "waiting"), -place, -id
+            job = self.here[id]
+            return job.state not in BEFORE_START, -np.inf if job.sequence is None else -job.sequence, -id
 
         ids = list(dict.fromkeys(ids))
         done: dict[int, Job] = {}
         refused: dict[int, str] = {}
+        for id in ids:
+            try:
+                done[id] = self._changeable(action, id)
+            except (NoSuchJob, Refused) as error:
+                refused[id] = str(error)
+        self._write_ahead(action, list(done.values()), now)
         self._together = True
         try:
-            for id in ids if action == "release" else sorted(ids, key=last_first):
+            for id in list(done) if action == "release" else sorted(done, key=last_first):
                 try:
-                    done[id] = self.cancel(id, now) if action == "cancel" else self.hold(id) if action == "hold" else self.release(id)
-                except (NoSuchJob, Refused) as error:
+                    self._change(action, id, now)
+                except Refused as error:  # it ended with another of them, which it comes after
                     refused[id] = str(error)
+                    del done[id]
         finally:
             self._together = False
         self._do(self.floor.look_again(self.now()))
@@ -368,7 +422,7 @@ class Queue:
             job.state, job.attempt, job.pid = "starting", job.attempt + 1, None
             job.since_boot, job.started = boot, job.started or time.time()
             self.counters.starts += 1
-            self.turns.event("start", job=id, attempt=job.attempt)
+            self.turns.event("start", job=id, attempt=job.attempt, cores=job.cores, gpus=job.gpus)
             self.turns.act("start", job)
         self.on_orders(boot)
         if ask_again:
@@ -538,6 +592,7 @@ class Queue:
             restart=job.restarts,
             index=job.idx,
             grace_s=self.settings.grace_s,
+            token=request.token,
             **self.shares.terms(job, request.demand),
         )
 

@@ -14,13 +14,14 @@ from rota.errors import BadSpec
 from rota.live.attempts import Attempt
 from rota.live.crew import VANISHED
 from rota.live.intake import class_again
+from rota.live.messages import BEFORE_START
 from rota.live.store import Job, Request
 from rota.model.live import OWN_TYPE
 
 if TYPE_CHECKING:
     from rota.live.queue import Queue
 
-__all__ = ["TOO_LARGE", "recover"]
+__all__ = ["TOO_LARGE", "is_unwanted", "recover"]
 
 TOO_LARGE = "it is too large for the server of this plan"
 _SERVED = ("starting", "running")
@@ -34,8 +35,9 @@ def recover(queue: Queue, jobs: list[Job], same_boot: bool) -> list[tuple[Job, A
     """
     queue.here = {job.id: job for job in jobs}
     over: list[tuple[Job, Attempt]] = []
-    found = _look(queue, [job for job in jobs if job.sequence is not None], same_boot)
-    wanted = {(id, queue.here[id].attempt) for id, (seen, _) in found.items() if seen is not None}
+    wanted = [job for job in jobs if not is_unwanted(job)]
+    found = _look(queue, [job for job in wanted if job.sequence is not None], same_boot)
+    attempts = {(id, queue.here[id].attempt) for id, (seen, _) in found.items() if seen is not None}
     for id, (seen, _) in found.items():
         if seen is not None and seen.state == "ended":
             job = queue.here[id]
@@ -43,9 +45,9 @@ def recover(queue: Queue, jobs: list[Job], same_boot: bool) -> list[tuple[Job, A
             if queue.was_stopped(job, seen):
                 queue.over(id, job.attempt, seen)
                 found[id] = (None, "waiting")
-    _refit(queue, (job for job in jobs if job.state in ("held", "blocked", "waiting")))
+    _refit(queue, (job for job in wanted if job.state in BEFORE_START))
     found = {id: seen for id, seen in found.items() if queue.here[id].sequence is not None}
-    queue.crew.tidy(wanted)
+    queue.crew.tidy(attempts)
     for id in sorted(found, key=lambda id: (found[id][1] != "running", queue.here[id].sequence)):
         job, (seen, state) = queue.here[id], found[id]
         if seen is not None and seen.state == "ended":
@@ -75,9 +77,15 @@ def recover(queue: Queue, jobs: list[Job], same_boot: bool) -> list[tuple[Job, A
     return over
 
 
+def is_unwanted(job: Job) -> bool:
+    """Whether a job was cancelled before it started, and the daemon that accepted that died before it could do it."""
+    return bool(job.cancel) and job.state in BEFORE_START
+
+
 def _look(queue: Queue, jobs: list[Job], same_boot: bool) -> dict[int, tuple[Attempt | None, Any]]:
     """What the machine has of each job: its attempt, if it has one, and its state on the floor."""
-    seen = {job.id: queue.crew.find(job.id, job.attempt) for job in jobs if job.state != "waiting"}
+    token = {job.id: queue.store.request(job.request).token for job in jobs if job.state != "waiting"}
+    seen = {id: queue.crew.find(id, queue.here[id].attempt, token[id]) for id in token}
     missing = [(id, queue.here[id].attempt) for id, attempt in seen.items() if attempt.state == "absent"]
     there = {id for id, _ in queue.crew.find_marked(missing)} if same_boot else set[int]()
     return {job.id: _found(queue, job, seen.get(job.id), same_boot, job.pid is not None or job.id in there) for job in jobs}

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
-import stat
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -16,15 +13,16 @@ from typing import Any, ParamSpec, TypeVar
 
 from rota.errors import RotaError
 from rota.live.clock import Clock, boot_now
-from rota.live.errors import NoRoom, NoSuchJob, Refused
+from rota.live.errors import NoRoom, NoSuchJob
 from rota.live.faults import report_fault
+from rota.live.files import read_plain
 from rota.live.forecast import Outlook
 from rota.live.messages import ENDED, Changed, ChangeRequest, Explanation, Job, JobRequest, JobState, PlanVersion, Status, Submitted
 from rota.live.metrics import exposition
 from rota.live.planner import Planner, choose_plan
 from rota.live.queue import Queue
+from rota.live.rebuild import open_store, rebuild
 from rota.live.store import Job as Kept
-from rota.live.store import Store
 from rota.live.view import job_message, status_of, why_not, with_futures
 from rota.policy import PlanFile
 
@@ -55,11 +53,21 @@ def _changes(method: Callable[_P, _R]) -> Callable[_P, _R]:
 class Service:
     """The scheduler of one state directory. `open` it in a running event loop; `close` lets go of it while the jobs go on."""
 
-    def __init__(self, directory: Path, plan: PlanFile | None = None, *, seed: int = 0, tell: Callable[[str], None] = print) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        plan: PlanFile | None = None,
+        *,
+        seed: int = 0,
+        recover: bool = False,
+        tell: Callable[[str], None] = print,
+    ) -> None:
         self.directory = directory
-        self._store = Store(directory / "rota.db")
+        self._store = open_store(directory, recover, tell)
         try:
             number, plan = choose_plan(self._store, plan)
+            if recover:
+                rebuild(self._store, directory, plan.system.resources, tell)
             self.queue = Queue(directory, self._store, plan, number, seed=seed, tell=tell)
             self.planner = Planner(self.queue, plan, tell)
         except BaseException:
@@ -94,39 +102,33 @@ class Service:
         return self._message(self._found(id))
 
     def jobs(self, state: list[JobState] | None, type: str | None, name: str | None, limit: int, before: int | None) -> list[Job]:
-        """Jobs, newest first. What this turn changed is written first, so that the answer is what `job` would say."""
+        """Jobs, newest first, in brief. What this turn changed is written first, so that the answer is what `job` would say."""
         self._write()
         return [
-            self._message(self.queue.here.get(job.id) or self.queue.turns.pending(job.id) or job)
+            self._in_brief(self.queue.here.get(job.id) or self.queue.turns.pending(job.id) or job)
             for job in self._store.jobs(state, type, name, limit, before)
         ]
 
     @_changes
     def cancel(self, id: int, now: bool = False) -> Job:
         """Ends a job."""
-        return self._kept(self.queue.cancel(id, now))
+        return self._message(self.queue.cancel(id, now))
 
     @_changes
     def hold(self, id: int) -> Job:
         """Takes a waiting job out of the queue."""
-        return self._kept(self.queue.hold(id))
+        return self._message(self.queue.hold(id))
 
     @_changes
     def release(self, id: int) -> Job:
         """Lets a held job join the queue."""
-        return self._kept(self.queue.release(id))
+        return self._message(self.queue.release(id))
 
     @_changes
     def change(self, request: ChangeRequest) -> Changed:
         """Cancels, holds or releases several jobs together."""
         jobs, refused = self.queue.change(request.action, request.ids, request.now)
-        self._write()
-        return Changed(jobs=[self._message(job) for job in jobs], refused=refused)
-
-    def _kept(self, job: Kept) -> Job:
-        """The answer to who changed a job: written first, so that it is true though the daemon dies the next moment."""
-        self._write()
-        return self._message(job)
+        return Changed(jobs=[self._in_brief(job) for job in jobs], refused=refused)
 
     async def wait(self, id: int, timeout_s: float) -> Job:
         """The job when it has ended, or as it is after the timeout."""
@@ -135,15 +137,13 @@ class Service:
     def _message(self, job: Kept) -> Job:
         return job_message(self.queue, job, self._store.request(job.request))
 
+    def _in_brief(self, job: Kept) -> Job:
+        return job_message(self.queue, job, self._store.brief(job.request))
+
     def log(self, id: int, offset: int, limit: int) -> tuple[bytes, int, bool]:
         """A part of a job's output, where the next begins, and whether nothing more will come."""
         over = self._found(id).state in ENDED  # looked at before reading: what is written in between must not be missed
-        try:
-            with open(self.directory / "output" / f"{id}.log", "rb", opener=_without_waiting) as file:
-                file.seek(offset)
-                data = file.read(limit)
-        except FileNotFoundError:
-            data = b""
+        data = read_plain(self.directory / "output" / f"{id}.log", offset, limit)
         return data, offset + len(data), over and len(data) < limit
 
     async def explain(self, id: int) -> Explanation:
@@ -237,17 +237,3 @@ class Service:
         self.queue.ended = Counter(self._store.counts()) if old else self.queue.ended
         for id in old:
             (self.directory / "output" / f"{id}.log").unlink(missing_ok=True)
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Opens a file of output for reading. What a job put in its place, a FIFO or a link, is neither waited for nor followed."""
-    try:
-        descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise Refused(f"{path} is a link: it is not the output any more") from None
-        raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise Refused(f"{path} is not a file any more: its output cannot be shown")
-    return descriptor

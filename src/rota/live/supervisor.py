@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import resource
 import signal
@@ -73,7 +74,7 @@ def environment(order: dict[str, Any], run_directory: str) -> dict[str, str]:
         "ROTA_JOB_ID": str(order["job"]),
         "ROTA_TYPE": order["type"],
         "ROTA_RESTART": str(order["restart"]),
-        MARK: mark_of(run_directory, order["job"], order["attempt"]),
+        MARK: mark_of(run_directory, order["job"], order["attempt"], order.get("token", "")),
     }
     if order["cores"] is not None:
         told["ROTA_CORES"] = ",".join(map(str, order["cores"]))
@@ -88,8 +89,8 @@ def environment(order: dict[str, Any], run_directory: str) -> dict[str, str]:
 def _run(order: dict[str, Any], directory: str, lock: int, boot: str, tell: Callable[[int], None], daemon: int) -> int:
     job, run_directory = order["job"], f"{directory}/run"
     try:
-        output = _open_output(f"{directory}/output/{job}.log")
-        record = Record.claim(run_directory, job, order["attempt"], boot)
+        output, problem = _open_output(f"{directory}/output/{job}.log")
+        record = Record.claim(run_directory, job, order["attempt"], boot, order.get("token", ""))
     except FileExistsError:  # an older order for this attempt was carried out: it is run once
         return 0
     except OSError:  # no room
@@ -97,6 +98,9 @@ def _run(order: dict[str, Any], directory: str, lock: int, boot: str, tell: Call
     os.close(lock)
     own = os.getpid()
     tell(own)  # before the job can do anything: a record that is missing from now on has vanished
+    if problem:  # nothing is run
+        record.write("ended", exit_code=126, how="exit", error=problem, ended=time.time(), ended_boottime=_now())
+        return 0
     try:
         pid = os.fork()
     except OSError as refused:  # no process to be had now
@@ -128,15 +132,20 @@ def _run(order: dict[str, Any], directory: str, lock: int, boot: str, tell: Call
     return 0
 
 
-def _open_output(path: str) -> int:
-    """The file for what the job prints. Whatever else has its name is removed: a FIFO would wait for a reader, a link lead elsewhere."""
+def _open_output(path: str) -> tuple[int, str]:
+    """The file for what the job prints, and what is wrong with it.
+
+    Whoever put a link or a pipe there must not have it written to, and opening it waits for nobody.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISREG(os.lstat(path).st_mode):
-            os.unlink(path)
-    output = os.open(path, flags, 0o600)
+    try:
+        output = os.open(path, flags, 0o600)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            raise
+        return -1, f"its output {path} is a link, a pipe or a folder, and no file"
     os.set_blocking(output, True)
-    return output
+    return output, "" if stat.S_ISREG(os.fstat(output).st_mode) else f"its output {path} is no file"
 
 
 class _Watch:

@@ -135,6 +135,13 @@ class Turns:
             raise
         self._log_events(told)
 
+    def write_ahead(self, jobs: list[Job]) -> None:
+        """Writes what jobs are about to become, before anything is changed in memory. `NoRoom`: they stay as they are."""
+        if self.out_of_room:
+            raise NoRoom(self.out_of_room)
+        self.write()
+        self._store.write(jobs=jobs)
+
     def write_plan(self, plan: PlanRow, notes: dict[str, Any]) -> None:
         """Writes a plan and what goes with it at once."""
         self._store.write(plans=[plan], notes=notes)

@@ -58,7 +58,8 @@ def job_message(queue: Queue, job: Job, request: Request) -> JobMessage:
         gpus=_listed(job.gpus),
         pid=pid,
         reason=job.reason,
-        output=str(queue.directory / "output" / f"{job.id}.log"),
+        output=f"{queue.directory}/output/{job.id}.log",
+        cut=list(request.cut),
     )
 
 

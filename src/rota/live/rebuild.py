@@ -1,0 +1,186 @@
+"""A database that was lost, damaged or put back from an older copy, and what `events.jsonl` knows beyond it.
+
+Events are in the database before they are in the file. So a file that is ahead tells that the database is not the one that wrote it: it is
+refused, because jobs would be forgotten or run twice. `rota serve --recover` brings the database up to date from the file:
+
+- Jobs that have ended are listed with their times and exit codes.
+- Jobs that run are found by the records of their supervisors and followed to their end.
+- What a job was to run is in the database only. A job that waits and that the database does not know cannot be run: it is cancelled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rota.live.attempts import boot_id, look
+from rota.live.errors import Damaged, Refused
+from rota.live.eventlog import EventLog
+from rota.live.messages import BEFORE_START
+from rota.live.store import Job, Request, Store
+
+__all__ = ["last_used", "open_store", "rebuild"]
+
+_LOST = "(what it runs was lost with the database)"
+_MOST_DIGITS = 15
+
+
+def open_store(directory: Path, recover: bool, tell: Callable[[str], None]) -> Store:
+    """The database of a state directory. `Damaged` if it cannot be read or is behind `events.jsonl`, unless that is to be recovered."""
+    path = directory / "rota.db"
+    try:
+        store = _opened(path, every_page=recover)
+    except Damaged as error:
+        if not recover:
+            raise
+        _set_aside(path, tell, error)
+        store = Store(path)
+    try:
+        log = EventLog(directory / "events.jsonl")
+        log.close()
+        if log.last > store.last("events") and not recover:
+            known = f"{directory / 'events.jsonl'} has {log.last:,} events, and the database beside it knows of {store.last('events'):,}"
+            way_out = "put the right rota.db back, or start with --recover, which brings this one up to date from events.jsonl"
+            anew = "to begin anew, move events.jsonl away, too"
+            raise Damaged(f"{known}: it was lost, or an older one was put back; {way_out} ({anew})")
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def rebuild(store: Store, directory: Path, resources: tuple[str, ...], tell: Callable[[str], None]) -> None:
+    """Brings the database up to date with `events.jsonl`; nothing is changed if it is."""
+    log, behind = directory / "events.jsonl", store.last("events")
+    past = _Past(store, resources)
+    last = behind
+    for event in _events(log):
+        if event["n"] > behind:
+            past.hear(event)
+            last = max(last, event["n"])
+    if last == behind:
+        return
+    events: list[dict[str, Any]] = [{"n": last + 1, "t": time.time(), "event": "recover", "jobs": len(past.jobs)}]
+    for job in past.jobs.values():
+        if job.ended is None and (outcome := past.settle(job, str(directory / "run"))) is not None:
+            told = {"job": job.id, "outcome": outcome, "exit_code": None, "response_s": job.response_s, "run_s": None}
+            events.append({"n": last + 1 + len(events), "t": job.ended, "event": "end", **told})
+    notes = {"floor": {"boot": past.boot}} if past.same_boot else {}
+    store.write(jobs=past.jobs.values(), requests=past.requests.values(), events=events, notes=notes)
+    lost = len(events) - 1
+    left = sum(job.ended is None for job in past.jobs.values())
+    tell(f"recovered from {log}: {len(past.jobs):,} jobs, {left:,} of which have not ended; {lost:,} could not be and were closed")
+
+
+def last_used(directory: Path) -> int:
+    """The largest number of a job that left a record or output: the next one is larger, whatever the database knows."""
+    found = [name.split(".")[0] for room in ("run", "output") if (directory / room).is_dir() for name in os.listdir(directory / room)]
+    return max((int(name) for name in found if name.isdecimal() and len(name) <= _MOST_DIGITS), default=0)
+
+
+class _Past:
+    """Jobs as the events tell of them, on top of what the database knows."""
+
+    def __init__(self, store: Store, resources: tuple[str, ...]) -> None:
+        self._store, self._resources = store, resources
+        self.boot, self.same_boot = boot_id(), False  # whether a job was found that was started since the machine was
+        self.jobs: dict[int, Job] = {}
+        self.requests: dict[int, Request] = {}  # of jobs that the database does not know
+        self._last_request = store.last("requests")
+        self._last_place = max((job.sequence or 0 for job in store.live()), default=0)
+
+    def hear(self, event: dict[str, Any]) -> None:
+        """What happened next; what does not concern a job that is known is passed over."""
+        what, t = event.get("event"), event.get("t")
+        id = event.get("job")
+        if not isinstance(id, int) or not isinstance(t, (int, float)):
+            return
+        if what == "submit":
+            self._submitted(id, t, event)
+        elif (job := self._job(id)) is None or job.ended is not None:
+            return
+        elif what == "start":
+            job.state, job.attempt, job.started = "running", int(event["attempt"]), job.started or t
+            job.cores, job.gpus = event.get("cores"), event.get("gpus")
+            if job.sequence is None:
+                self._last_place += 1
+                job.sequence = self._last_place
+        elif what in ("suspend", "resume", "requeue"):
+            job.state = {"suspend": "suspended", "resume": "running", "requeue": "stopping"}[what]  # type: ignore[assignment]
+        elif what == "end":
+            job.state, job.exit_code, job.ended = event["outcome"], event.get("exit_code"), t
+            job.response_s, job.served_s = event.get("response_s"), event.get("run_s") or 0.0
+            job.since_boot = job.cores = job.gpus = None
+
+    def settle(self, job: Job, run_directory: str) -> str | None:
+        """Where a job that has not ended is now. How it is closed, if nothing is known of it or it cannot be run; None if it goes on."""
+        own = self.requests.get(job.request)
+        if job.state in BEFORE_START:
+            return None if own is None else self._close(job, "cancelled", f"{_LOST[1:-1]}: submit it again")
+        seen = look(run_directory, job.id, job.attempt)
+        if seen.state == "absent":
+            return self._close(job, "failed", "how it ended was lost with the database")
+        if seen.boot == self.boot:
+            self.same_boot = True
+            job.since_boot = seen.started_boottime if job.state == "running" else None
+        if own is not None:
+            if len(own.demand) != len(self._resources):
+                raise Refused(f"job {job.id} runs and needs other resources than this plan has: give the plan it was started under")
+            self.requests[own.id] = replace(own, token=seen.token)
+        return None
+
+    def _close(self, job: Job, outcome: Any, reason: str) -> str:
+        job.state, job.reason, job.ended = outcome, reason, time.time()
+        job.response_s, job.since_boot, job.cores, job.gpus = max(job.ended - job.submitted, 0.0), None, None, None
+        return str(outcome)
+
+    def _job(self, id: int) -> Job | None:
+        if id not in self.jobs and (kept := self._store.job(id)) is not None:
+            self.jobs[id] = kept
+        return self.jobs.get(id)
+
+    def _submitted(self, id: int, t: float, event: dict[str, Any]) -> None:
+        if self._job(id) is not None:
+            return
+        self._last_request += 1
+        name, type, asked = str(event.get("name", "")), str(event.get("type", "own")), dict(event.get("demand") or {})
+        demand = [float(asked[name]) for name in self._resources if name in asked]
+        request = Request(self._last_request, name, [_LOST], "/", {}, type, demand, event.get("estimate_s"), [], [])
+        self.requests[request.id] = request
+        self.jobs[id] = Job(id, request.id, name, type, "waiting", t, 0.0, "")
+
+
+def _events(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                event = json.loads(line)
+                if not isinstance(event["n"], int):
+                    raise TypeError
+            except (ValueError, KeyError, TypeError):
+                raise Damaged(f"line {number:,} of {path} is no event: remove it, then try again") from None
+            yield event
+
+
+def _opened(path: Path, *, every_page: bool) -> Store:
+    store = Store(path)
+    try:
+        store.check(every_page=every_page)  # before anything is begun
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _set_aside(path: Path, tell: Callable[[str], None], why: Damaged) -> None:
+    """Gives a damaged database another name."""
+    kept = path.with_name(f"{path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}")
+    for ending in ("", "-wal", "-shm"):
+        if os.path.lexists(f"{path}{ending}"):
+            os.rename(f"{path}{ending}", f"{kept}{ending}")
+    tell(f"{why}. It is kept as {kept.name}; a new one is made")
