@@ -53,7 +53,7 @@ def test_an_edited_module_is_loaded_again(own, monkeypatch):
         found = import_object(f"{name}:{place}", "policy")
         assert value is None or found == value
         assert source_of(f"{name}:{place}", "policy") != before
-    with pytest.raises(rota.RotaError, match="not later than now"):
+    with pytest.raises(rota.RotaError, match="later than now"):
         rota.simulate(SYSTEM, f"{name}:small_first", jobs=2000)
 
 

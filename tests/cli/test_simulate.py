@@ -13,7 +13,7 @@ from rotas import paper_rota
 from systems import EXAMPLES
 
 PAPER = str(EXAMPLES / "paper.toml")
-HIDDEN = {"system", "batches", "log"}
+HIDDEN = {"system", "batches", "log", "totals", "fingerprint"}
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_json_is_the_result_of_python(light, capsys):
     assert main(["simulate", light, "first-fit", "--jobs", "20000", "--seed", "3", "--json"]) == 0
     fields = json.loads(capsys.readouterr().out)
     result = rota.simulate(rota.read_system(light), "first-fit", jobs=20_000, seed=3)
-    assert set(fields) == (set(vars(result)) - HIDDEN) | {"policy", "names", "resources"}
+    assert set(fields) == (set(vars(result)) - HIDDEN) | {"policy", "names", "resources", "remarks"}
     assert fields["policy"] == "first-fit"
     assert fields["mean_response_time"] == result.mean_response_time
     assert fields["mean_queue_length"] == result.mean_queue_length.tolist()
@@ -49,8 +49,9 @@ def test_tables(light, capsys):
     assert printed.startswith("first-fit: 20,000 jobs, ")
     assert f"Mean response time {result.mean_response_time:.5g} ± {result.interval:.2g} (95 %)" in printed
     rows = {line.split()[0]: line.split()[1:] for line in printed.splitlines() if line.startswith("  type")}
-    assert rows["type2"][0] == f"{result.mean_queue_length[1]:.5g}"
-    assert rows["type2"][2] == f"{result.response_time[1]:.5g}"
+    assert rows["type2"][0] == f"{result.counted[1]:,}"
+    assert rows["type2"][1] == f"{result.mean_queue_length[1]:.5g}"
+    assert rows["type2"][3] == f"{result.response_time[1]:.5g}"
     assert "In use: " in printed
     assert "Switches" not in printed
 

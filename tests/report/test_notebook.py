@@ -1,6 +1,7 @@
 """What objects show of themselves in a notebook: HTML that is well formed, has the names and numbers, and runs nothing."""
 
 import re
+import sys
 from functools import cache
 from typing import Any
 from xml.etree import ElementTree
@@ -143,8 +144,9 @@ def test_unstable_analysis():
     assert "is not below 1: scale arrivals by less than" in answer._repr_html_()
 
 
-def test_looking_computes_nothing_long():
-    """Exact values of a large process are shown only once they have been asked for."""
+def test_looking_computes_nothing_long(monkeypatch):
+    """Exact values that are estimated to take long are shown only once they have been asked for."""
+    monkeypatch.setattr(sys.modules["rota.analysis.analyze"], "QUICK_S", 0.01)
     system = rota.System([100], [[1], [1]], [30, 30], [1, 1])
     answer = rota.analyze(system, rota.MSR([(100, 0), (0, 100)], (0.5, 0.5), "none", switching_rate=0.05))
     assert len(answer.process) == 202
@@ -157,13 +159,14 @@ def test_result():
     """A row per type and one for all jobs, each mean with its interval."""
     result = made("result")
     row = row_of("train", "result")
-    assert row[1:5] == [
+    assert row[1] == f"{result.counted[0]}"
+    assert row[2:6] == [
         f"{result.mean_queue_length[0]:.4g}",
         f"{result.mean_queue_length_interval[0]:.2g}",
         f"{result.response_time[0]:.4g}",
         f"{result.response_time_interval[0]:.2g}",
     ]
-    assert row_of("all jobs", "result")[3:5] == [f"{result.mean_response_time:.4g}", f"{result.interval:.2g}"]
+    assert row_of("all jobs", "result")[4:6] == [f"{result.mean_response_time:.4g}", f"{result.interval:.2g}"]
     growing = made("growing")._repr_html_()
     assert "the queue kept growing" in growing
     assert "nan" not in growing
