@@ -86,7 +86,7 @@ def calibrate(case: Case, jobs: int, runs: int) -> Calibration:
     )
 
 
-def run(runs: int = 300) -> None:
+def run(runs: int = 200) -> None:
     """Prints the table: so many runs of 10,000 and of 100,000 jobs, a fifth as many of a million."""
     print(f"Coverage of 95 % intervals and bias of the mean response time; {runs} runs of 10⁴ and 10⁵ jobs, {runs // 5} of 10⁶")
     print(f"{'':24}{'jobs':>10}{'bias':>9}{'±':>7}{'covers':>9}{'types':>8}{'refused':>9}{'half-width':>12}")
