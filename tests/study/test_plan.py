@@ -152,3 +152,12 @@ def test_a_plan_says_who_pays():
         assert any(sentence.startswith(f"Type '{system.names[worst]}' pays for it") for sentence in sentences)
     else:
         assert not any("pays for it" in sentence for sentence in sentences)
+
+
+def test_a_plan_says_what_it_does_not_know():
+    """A policy whose mean has no interval is not said to be as good, nor better or worse: its error is not known."""
+    system = rota.System([20], [[1], [20]], [16.0, 0.0003], [1.0, 0.05], names=["small", "large"])
+    found = rota.plan(system, jobs=20_000, tuning_s=0.1)
+    assert "large" in found.results[found.recommended_name].unknown
+    assert any(sentence.startswith("Only ") and "'large'" in sentence for sentence in found.explain().split("\n")[:3])
+    assert found.table()["unknown"].to_list() == [["large"]] * len(found.results)

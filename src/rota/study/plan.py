@@ -117,7 +117,8 @@ class Plan:
                     "largest_scaling": limit.scaling(self.load.load),
                 }
             )
-        return pl.DataFrame(rows, infer_schema_length=None)
+        names = pl.List(pl.String)
+        return pl.DataFrame(rows, schema_overrides={"growing": names, "unknown": names}, infer_schema_length=None)
 
     def explain(self) -> str:
         """The answer in words, a sentence a line."""

@@ -129,6 +129,8 @@ def _against(plan: Plan, other: str) -> str:
         )
     if np.isnan(result.mean_response_time):
         return f"Under {TITLES[other]} too few jobs of {_quoted(result.unknown)} were done for a mean."
+    if not np.isfinite(result.interval):
+        return f"{_start(TITLES[other])} took {result.mean_response_time:.4g} in this run, but how far that is off is not known."
     difference = plan.difference(other)
     if not difference.significant:
         return f"{_start(TITLES[other])} takes {result.mean_response_time:.4g} ± {result.interval:.2g}: no significant difference."
