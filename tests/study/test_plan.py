@@ -135,8 +135,9 @@ def test_no_policy_is_recommended_that_starves_a_type():
     system = rota.System([20], [[1], [20]], [16.0, 0.0003], [1.0, 0.05], names=["small", "large"])
     results = {name: rota.simulate(system, name, jobs=8_000_000) for name in ("first-fit", "easy")}
     assert not (results["first-fit"].stable and np.isfinite(results["first-fit"].interval))
-    name, _ = choose(results, dict.fromkeys(results, Limit(0.95, 0.96, False)), 0.8)
+    name, reason = choose(results, dict.fromkeys(results, Limit(0.95, 0.96, False)), 0.8)
     assert name == "easy"
+    assert reason.startswith("It is the only one")
     assert np.isfinite(results["easy"].response_time).all()
 
 

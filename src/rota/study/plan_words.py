@@ -57,6 +57,8 @@ def choose(results: dict[str, Result], limits: dict[str, Limit], load: float) ->
     roomy = [name for name in alike if limits[name].scaling(load) >= _ROOM]
     chosen = (roomy or alike)[0]
     others = [name for name in alike if name != chosen]
+    if len(settled) == 1:
+        return chosen, "It is the only one whose mean response time is known: under the others jobs pile up, or too few are done."
     if not others:
         sure = all(name == chosen or compare_pair(result, settled[chosen]).significant for name, result in settled.items())
         how = ", and the difference is significant" if sure else "; not every difference is significant, and more jobs would tell"
