@@ -1,8 +1,10 @@
 """The page of a plan: complete, correct, and opened in a real browser without a word on its console."""
 
+import math
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -90,3 +92,14 @@ def test_a_page_that_asks_is_noticed(tmp_path):
     path = tmp_path / "asks.html"
     path.write_text('<img src="http://elsewhere.invalid/a.png">', encoding="utf-8")
     assert "http://elsewhere.invalid/a.png" in opened(path, tmp_path / "net.json")[1]
+
+
+def test_a_policy_without_a_mean_is_on_the_page(plan):
+    """A policy of which too few jobs of a type were done has its row and its word, in the chart and in the table."""
+    first, *others = (result for result in plan.comparison.results if result.stable and result.name != plan.recommended_name)
+    nothing = replace(first, mean_response_time=math.nan, interval=math.nan, unknown=(plan.system.names[0],))
+    results = tuple(nothing if result is first else result for result in plan.comparison.results)
+    text = plan_html(replace(plan, comparison=replace(plan.comparison, results=results)), source="", command="", spec="")
+    assert f"too few jobs of {plan.system.names[0]}" in visible(text)
+    assert "too few jobs of a type for a mean" in text
+    assert others

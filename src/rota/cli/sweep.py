@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 import rota
-from rota.cli.output import ProgressLine, check_place, finite, print_json, print_table, remark
+from rota.cli.output import ProgressLine, check_place, finite, print_json, print_table, remark, verdict_cells
 
 if TYPE_CHECKING:
     from rota.study import SweepProgress
@@ -120,10 +120,14 @@ def _print_cases(cases: list[dict[str, Any]]) -> None:
     for case in cases:
         where = [case["policy"], f"{case['load']:.4g}", *("" if case[name] is None else f"{case[name]:.4g}" for name in shown)]
         where += [f"{case['jobs']:,}"] if many_jobs else []
-        if case["stable"]:
-            what = [f"{case['mean_response_time']:.5g}", f"{case['interval']:.2g}", *(f"{case[p]:.4g}" for p in ("p50", "p95", "p99"))]
+        if not case["runs"]:
+            what = ["cannot run", "", "", "", ""]
         else:
-            what = ["unstable" if case["runs"] else "cannot run", "", "", "", ""]
+            what = list(verdict_cells(case, 5)) or [
+                f"{case['mean_response_time']:.5g}",
+                f"{case['interval']:.2g}",
+                *(f"{case[p]:.4g}" for p in ("p50", "p95", "p99")),
+            ]
         rows.append([*where, str(case["runs"]), *what, "" if case["preemption_rate"] is None else f"{case['preemption_rate']:.4g}"])
     head = ["policy", "load", *(optional[name] for name in shown), *(["jobs"] if many_jobs else [])]
     print_table("Response time", [*head, "runs", "mean", "±", "50%", "95%", "99%", "preemptions"], rows)

@@ -45,16 +45,18 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequ
 
 def policies_side_by_side(plan: Plan) -> Any:
     """Mean response time of every policy at the system's own load, with its interval, and how long the slowest 1 % of the jobs take."""
-    table = plan.table()
-    settled = table.filter("stable").sort("mean_response_time")
-    names = [*settled["policy"].to_list(), *table.filter(~pl.col("stable"))["policy"].to_list()]
+    table = plan.table().with_columns(known=pl.col("stable") & pl.col("mean_response_time").is_not_nan())
+    settled = table.filter("known").sort("mean_response_time")
+    names = [*settled["policy"].to_list(), *table.filter(~pl.col("known"))["policy"].to_list()]
     # Intervals of half the mean or more are cut off: on a logarithmic axis they would push all else into a corner.
     low, high = float(np.asarray(settled["mean_response_time"].min())) / 2, float(np.asarray(settled["p99"].max())) * 1.4
     data = table.with_columns(
         floor=pl.max_horizontal(pl.col("mean_response_time") - pl.col("interval"), pl.lit(low)),
         ceiling=pl.min_horizontal(pl.col("mean_response_time") + pl.col("interval"), pl.lit(high)),
-        text=pl.col("mean_response_time").map_elements(value, return_dtype=pl.String),
-    ).select("policy", "stable", "recommended", "mean_response_time", "floor", "ceiling", "p99", "text")
+        text=pl.when("known")
+        .then(pl.col("mean_response_time").map_elements(value, return_dtype=pl.String))
+        .otherwise(pl.when("stable").then(pl.lit("too few jobs of a type for a mean")).otherwise(pl.lit("the queue keeps growing"))),
+    ).select("policy", "known", "recommended", "mean_response_time", "floor", "ceiling", "p99", "text")
     axis = alt.Axis(ticks=False, domain=False, labelPadding=8, labelFontSize=13, labelLimit=200)
     y = alt.Y("policy:N", sort=names, title=None, axis=axis)
     color = alt.Color("policy:N", scale=policy_colours(names), legend=None)
@@ -63,17 +65,17 @@ def policies_side_by_side(plan: Plan) -> Any:
         return log_axis(alt.X, field, f"response time ({TIME}; logarithmic)", low, high)
 
     tooltip = ["policy:N", alt.Tooltip("mean_response_time:Q", format=".4~g"), alt.Tooltip("p99:Q", format=".4~g")]
-    good = alt.Chart(data.filter("stable"))
+    good = alt.Chart(data.filter("known"))
     tail = good.mark_rule(strokeWidth=2, opacity=0.35).encode(x("mean_response_time"), alt.X2("p99:Q"), y, color)
     slowest = good.mark_tick(thickness=2.5, size=14).encode(x("p99"), y, color, tooltip=tooltip)
     width = good.mark_rule(strokeWidth=6, opacity=0.45).encode(x("floor"), alt.X2("ceiling:Q"), y, color)
     mean = good.mark_point(filled=True, size=110, opacity=1).encode(x("mean_response_time"), y, color, tooltip=tooltip)
     text = good.mark_text(dy=-11, fontSize=12, color=INK).encode(x("mean_response_time"), y, text="text:N")
     layers = [tail, slowest, width, mean, text]
-    lost = data.filter(~pl.col("stable"))
+    lost = data.filter(~pl.col("known"))
     if len(lost):
         words = alt.Chart(lost).mark_text(align="left", fontSize=12, color=GREY, dx=4)
-        layers.append(words.encode(y, x=alt.value(0), text=alt.value("the queue keeps growing")))
+        layers.append(words.encode(y, x=alt.value(0), text="text:N"))
     subtitle = f"points: mean; thick bars: 95% confidence; ticks: 99% of the jobs are faster. {plan.jobs:,} jobs each, the same for all"
     title = f"How long jobs take at today's load, {plan.load.load:.3g}"
     return styled(alt.layer(*layers), title, subtitle, width=_WIDTH, height=(_ROW + 4) * len(names))
