@@ -24,7 +24,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 from numba.core.dispatcher import Dispatcher
 from numba.core.types import NamedTuple, NamedUniTuple
 
-__all__ = ["digest_of", "keep_on_disk", "named_globals"]
+__all__ = ["digest_of", "is_kept", "keep_on_disk", "named_globals"]
 
 # What numba puts in the place of a function by `overload` is not named in the code that calls it; `rota.kernel` has all of those.
 _TOOLS = b"".join(file.read_bytes() for file in Path(__file__).parent.glob("kernel.py"))
@@ -36,6 +36,12 @@ def keep_on_disk(dispatcher: Any) -> None:
     with suppress(RuntimeError):  # numba: "no locator available"
         dispatcher._cache = cache(dispatcher.py_func)
         dispatcher._cache.dispatcher = dispatcher
+
+
+def is_kept(dispatcher: Any) -> bool:
+    """Whether the machine code of a function is on disk, so that its first call in this process need not compile it."""
+    cache = dispatcher._cache
+    return isinstance(cache, _Cache) and cache.is_kept()
 
 
 class _Files(CompileResultCacheImpl):
@@ -66,6 +72,10 @@ class _Cache(FunctionCache):
         for file in Path(self._cache_path).glob(f"{base}-*.nb[ic]"):
             if not file.name.startswith(f"{base}-{code}-"):
                 file.unlink(missing_ok=True)
+
+    def is_kept(self) -> bool:
+        """Whether machine code of the function as it is now is on disk, for arguments of some types."""
+        return any(Path(self._cache_path).glob(f"{self._impl.filename_base}-{digest_of(self.dispatcher)}-*.nbi"))
 
     def _use(self, code: str, sig: Any) -> None:
         name = f"{self._impl.filename_base}-{code}-{_short(sha256(_written(sig).encode()))}"

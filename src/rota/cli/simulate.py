@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 import rota
 from rota.cli.output import ProgressLine, check_output, finite, print_json, print_table, remark
+from rota.display import number
 
 if TYPE_CHECKING:
     from rota.model import Workload
@@ -265,13 +266,13 @@ def print_result(result: rota.Result) -> None:
             (
                 name,
                 f"{result.counted[i]:,}",
-                f"{result.mean_queue_length[i]:.5g}",
-                f"{result.mean_queue_length_interval[i]:.2g}",
-                f"{result.response_time[i]:.5g}",
-                f"{result.response_time_interval[i]:.2g}",
-                f"{result.waiting_time[i]:.4g}",
-                f"{result.slowdown[i]:.4g}",
-                *(f"{result.type_response_time_quantiles[p][i]:.4g}" for p in (0.5, 0.95, 0.99)),
+                number(result.mean_queue_length[i], 5),
+                number(result.mean_queue_length_interval[i], 2),
+                number(result.response_time[i], 5),
+                number(result.response_time_interval[i], 2),
+                number(result.waiting_time[i]),
+                number(result.slowdown[i]),
+                *(number(result.type_response_time_quantiles[p][i]) for p in (0.5, 0.95, 0.99)),
             )
             for i, name in enumerate(system.names)
         ],
@@ -284,7 +285,7 @@ def print_result(result: rota.Result) -> None:
     print_table(
         "All jobs",
         ["", "mean", *(f"{100 * p:g}%" for p in result.response_time_quantiles)],
-        [(label, f"{mean:.5g}", *(f"{x:.4g}" for x in values.values())) for label, mean, values in tails],
+        [(label, number(mean, 5), *(number(x) for x in values.values())) for label, mean, values in tails],
     )
     used = ", ".join(f"{name} {part:.1%}" for name, part in zip(system.resources, result.utilization, strict=True))
     print(f"\nIn use: {used}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rota.kernel_cache import is_kept
 from rota.simulation.run import Run
 
 __all__ = ["will_compile"]
@@ -14,7 +15,4 @@ def will_compile(run: Run) -> bool:
     engine: Any = getattr(run.engine, "_engine", run.engine)  # that of a policy of one's own is wrapped
     if not hasattr(engine, "signatures"):  # plain Python
         return False
-    if engine.signatures:
-        return False
-    file = getattr(getattr(engine, "_cache", None), "_cache_file", None)  # numba has no public way to ask
-    return file is None or not file._load_index()
+    return not engine.signatures and not is_kept(engine)
