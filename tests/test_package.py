@@ -22,6 +22,13 @@ def test_import_is_light(module):
     assert done.stdout.strip() == ""
 
 
+def test_the_command_line_starts_with_next_to_nothing():
+    """`rota --help` needs neither numpy nor pydantic: verbs import them where they are used."""
+    program = "import sys, rota.cli.__main__; print(*sorted({'numpy', 'pydantic'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == ""
+
+
 @pytest.mark.parametrize("name", rota.__all__)
 def test_every_public_name_resolves(name):
     """Each name of `rota.__all__` is there, under its own name where it has one, and is shown by dir()."""

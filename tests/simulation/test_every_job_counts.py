@@ -199,3 +199,23 @@ def test_little_and_the_mean_of_jobs_agree():
     assert result.little_response_time == pytest.approx(result.mean_response_time, rel=0.01)
     assert not result.remarks
     assert math.isfinite(result.interval)
+
+
+def test_a_stream_that_ends_while_the_last_jobs_are_waited_for():
+    """A workload of unknown length that ends just after the jobs that count: these run to their end; time is measured until the last came."""
+
+    class Short:
+        """Twenty thousand jobs and some, one by one, without a length."""
+
+        def chunks(self, system, seed):
+            """All in one go."""
+            rng = np.random.default_rng(seed)
+            n = 20_050
+            yield rota.model.Chunk(np.cumsum(rng.exponential(1 / 0.9, n)), np.zeros(n, int), *(2 * [rng.exponential(1.0, n)]))
+
+    system = rota.System([1], [[1]], [0.9], [1.0])
+    ends, long = (rota.simulate(system, "fcfs", workload=work, jobs=20_000) for work in (Short(), None))
+    assert ends.counted.sum() == long.counted.sum()
+    assert ends.unfinished.sum() == 0
+    assert ends.little_response_time == pytest.approx(ends.mean_response_time, rel=0.05)
+    assert ends.simulated_time == pytest.approx(20_000 / 0.9, rel=0.03)

@@ -18,7 +18,6 @@ from cyclopts import Parameter
 import rota
 from rota.cli.capacity import as_fields as load_fields
 from rota.cli.output import ProgressLine, check_place, finite, jobs_together, print_json, print_table, remark, verdict_cells
-from rota.model.spec import parse_system, spec_text
 
 if TYPE_CHECKING:
     from rota.policy import PlanFile
@@ -66,6 +65,8 @@ def plan(
         check_place(path)
     if not force and (there := [str(path) for path in targets.values() if path.exists() and not _is_a_plan(path)]):
         raise rota.BadSpec([rota.Problem("--output", "is there, and no plan of Rota: --force writes over it", path) for path in there])
+    from rota.model.spec import parse_system, spec_text
+
     text = spec_text(file)  # once: it may be edited while it is planned
     system = parse_system(text, str(file))
     with ProgressLine() as line, _interrupts() as interrupts:

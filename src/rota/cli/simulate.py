@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 from cyclopts import Parameter
 
 import rota
@@ -151,7 +151,7 @@ def _replicate(
         print_json(finite({name: getattr(found, name) for name in fields} | {"results": runs}))
         return
     print(f"{found.results[0].name}: {replications} runs of {found.results[0].jobs:,} jobs, seed {seed}")
-    if not np.isnan(found.mean_response_time):
+    if not math.isnan(found.mean_response_time):
         print(f"Mean response time {found.mean_response_time:.5g} ± {found.interval:.2g} (95 %)")
     for name, count in zip(system.names, found.counted.tolist(), strict=True):
         if name in found.unknown:
@@ -255,7 +255,7 @@ def print_result(result: rota.Result) -> None:
     if not result.stable:
         return
     left_out = f", warm-up {result.warmup:.0%} left out" if result.warmup else ", all jobs"
-    if not np.isnan(result.mean_response_time):
+    if not math.isnan(result.mean_response_time):
         print(f"Mean response time {result.mean_response_time:.5g} ± {result.interval:.2g} (95 %){left_out}")
     for sentence in result.remarks:
         print(sentence)

@@ -101,20 +101,25 @@ class Measuring:
 
     # ------------------------------------------------------------------------------------------------------------ the end
 
-    def stop_counting(self) -> None:
-        """No more jobs count. What is measured over time ends here, for a workload without end."""
+    def stop_counting(self) -> bool:
+        """No more jobs count. What is measured over time ends here, for a workload without end. Returns whether no type is growing."""
         self.run.stop_counting()
         self.run.close_batch()
         self._growing, self._rates = self.growing(), self._measured_rates()
+        return not self._growing.types.any()
 
     def play_to_the_end(self) -> None:
         """No more jobs come; those that are here run to their end."""
         self.run.stop_counting()
         self._growing = self.growing()  # while jobs still came
-        nothing = np.empty(0)
-        self.run.feed(Chunk(nothing, np.empty(0, dtype=np.int64), nothing, nothing), drain=True)
+        self.drain()
         self.run.close_batch()
         self._rates = self._measured_rates()
+
+    def drain(self) -> None:
+        """Lets the jobs that are here run to their end."""
+        nothing = np.empty(0)
+        self.run.feed(Chunk(nothing, np.empty(0, dtype=np.int64), nothing, nothing), drain=True)
 
     @property
     def all_done(self) -> bool:

@@ -184,4 +184,4 @@ def _packed(task: _Task) -> bytes:
 
 
 def _unpacked(packed: bytes) -> Result:
-    return replace(_one(pickle.loads(packed)), policy=FCFS())  # its own policy may be too much for pickle, and is known at home
+    return replace(_one(pickle.loads(packed)), policy=FCFS())  # a policy of the user's own may be too much for pickle; the caller has it

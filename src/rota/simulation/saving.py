@@ -73,7 +73,7 @@ def read_result(path: str | Path) -> Saved:
 
 
 def _version() -> str:
-    return str(sys.modules["rota"].__version__)  # this room does not import the house
+    return str(sys.modules["rota"].__version__)  # set when the package was imported; to import it here would be a cycle
 
 
 # ------------------------------------------------------------------------------------------------------------- to JSON and back

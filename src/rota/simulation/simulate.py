@@ -128,14 +128,13 @@ def _finish(measuring: Measuring, stream: _Stream) -> None:
     if measuring.finite or stream.ended:
         measuring.play_to_the_end()
         return
-    measuring.stop_counting()
-    if measuring.growing().types.any():
+    if not measuring.stop_counting():
         return
     more = max(int(_AFTER * measuring.done), 40 * _PIECE)
     while more > 0 and not measuring.all_done:
         chunk = stream.take(_PIECE)
         if chunk is None:
-            measuring.play_to_the_end()
+            measuring.drain()
             return
         measuring.run.feed(chunk)
         more -= len(chunk.times)
