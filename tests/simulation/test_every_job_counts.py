@@ -202,7 +202,7 @@ def test_little_and_the_mean_of_jobs_agree():
 
 
 def test_a_stream_that_ends_while_the_last_jobs_are_waited_for():
-    """A workload of unknown length that ends just after the jobs that count: these run to their end; time is measured until the last came."""
+    """A workload of unknown length that ends just after the jobs that count: they run to their end, and time ends with the last arrival."""
 
     class Short:
         """Twenty thousand jobs and some, one by one, without a length."""
