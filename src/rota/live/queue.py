@@ -23,6 +23,7 @@ from rota.decide import policy_name, seeded
 from rota.errors import BadSpec, Problem
 from rota.live.clock import boot_now
 from rota.live.errors import DiskFull, NoSuchJob, Refused
+from rota.live.jobs import Job, Request
 from rota.live.messages import BEFORE_START, JobRequest, Submitted
 from rota.live.processes.launcher import Order
 from rota.live.processes.records import Attempt, boot_id
@@ -33,7 +34,7 @@ from rota.live.resources.allocation import Allocation
 from rota.live.scheduling.dependencies import Dependencies
 from rota.live.scheduling.job_class import class_of, remark_on_directory
 from rota.live.scheduling.scheduler import OWN, Orders, Scheduler
-from rota.live.storage.database import Database, Job, Request
+from rota.live.storage.database import Database
 from rota.live.storage.event_log import EventLog
 from rota.live.storage.write_ahead import Act, WriteAhead
 from rota.live.tasks import Tasks

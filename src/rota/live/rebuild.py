@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from rota.live.errors import Damaged, Refused
+from rota.live.jobs import Job, Request
 from rota.live.messages import BEFORE_START
 from rota.live.processes.records import boot_id, look
-from rota.live.storage.database import Database, Job, Request
+from rota.live.storage.database import Database
 from rota.live.storage.event_log import EventLog
 
 __all__ = ["last_used", "open_database", "rebuild"]

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rota.errors import BadSpec
+from rota.live.jobs import Job, Request
 from rota.live.messages import BEFORE_START
 from rota.live.processes.records import Attempt
 from rota.live.processes.supervisors import VANISHED
 from rota.live.scheduling.job_class import class_again
-from rota.live.storage.database import Job, Request
 from rota.model.live import OWN_TYPE
 
 if TYPE_CHECKING:

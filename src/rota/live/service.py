@@ -15,12 +15,12 @@ from rota.errors import RotaError
 from rota.live.clock import Clock, boot_now
 from rota.live.errors import DiskFull, NoSuchJob
 from rota.live.faults import report_fault
+from rota.live.jobs import Job as Kept
 from rota.live.messages import ENDED, Changed, ChangeRequest, Explanation, Job, JobRequest, JobState, PlanVersion, Status, Submitted
 from rota.live.planning.planner import Planner, choose_plan
 from rota.live.queue import Queue
 from rota.live.rebuild import open_database, rebuild
 from rota.live.scheduling.forecast import Outlook
-from rota.live.storage.database import Job as Kept
 from rota.live.storage.private_files import read_plain
 from rota.live.views.metrics import exposition
 from rota.live.views.view import job_message, status_of, why_not, with_futures

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.live.errors import DiskFull, OtherVersion
+from rota.live.jobs import Job, Request
 from rota.live.messages import ENDED, STATES
-from rota.live.storage.database import Database, Job, PlanRow, Request
+from rota.live.storage.database import Database, PlanRow
 
 REQUEST = Request(1, "name", ["echo", "ä"], "/", {"A": "b"}, "small", [1.0, 2.5], None, [3], [4])
 

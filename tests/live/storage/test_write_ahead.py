@@ -8,8 +8,9 @@ import pytest
 
 from live_service import until
 from rota.live.errors import DiskFull
+from rota.live.jobs import Job, Request
 from rota.live.storage import write_ahead as module
-from rota.live.storage.database import Database, Job, Request
+from rota.live.storage.database import Database
 from rota.live.storage.event_log import EventLog
 from rota.live.storage.write_ahead import Act, WriteAhead
 

@@ -18,13 +18,14 @@ from rota.capacity import system_load
 from rota.decide import policy_name, seeded
 from rota.errors import BadSpec, Problem, RotaError
 from rota.live.errors import Damaged, DiskFull, NoSuchPlan, Refused
+from rota.live.jobs import Job
 from rota.live.messages import PlanVersion
 from rota.live.planning.learning import Estimate, Learner
 from rota.live.planning.replan import Replanned, learned_system, replan
 from rota.live.queue import Queue, boot_now
 from rota.live.resources.allocation import Allocation
 from rota.live.scheduling.scheduler import Scheduler
-from rota.live.storage.database import Database, Job, PlanRow
+from rota.live.storage.database import Database, PlanRow
 from rota.live.tasks import Tasks
 from rota.model import System
 from rota.model.live import OWN_TYPE

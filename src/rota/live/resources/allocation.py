@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from rota.errors import BadSpec, Problem
+from rota.live.jobs import Job
 from rota.live.resources.limits import Limits, Share
-from rota.live.storage.database import Job
 from rota.model import System
 from rota.model.live import LiveSettings
 

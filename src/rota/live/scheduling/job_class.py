@@ -10,9 +10,9 @@ import numpy as np
 
 from rota.arrays import Array
 from rota.errors import BadSpec, Problem
+from rota.live.jobs import Request
 from rota.live.messages import JobRequest
 from rota.live.resources.limits import kind_of_resource
-from rota.live.storage.database import Request
 from rota.model import System
 from rota.model.live import OWN_TYPE
 

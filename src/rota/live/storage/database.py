@@ -18,63 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from rota.live.errors import Damaged, DiskFull, OtherVersion
-from rota.live.messages import ENDED, JobState
+from rota.live.jobs import ENDED, Cancel, Job, JobState, Request
 
-__all__ = ["Database", "Job", "PlanRow", "Request"]
+__all__ = ["Database", "PlanRow"]
 
 _SCHEMA = 1
-_LIVE = f"state NOT IN {ENDED}"
+_LIVE = f"state NOT IN {tuple(str(state) for state in JobState if state in ENDED)}"
 _MOST_KEPT, _MOST_KEPT_BYTES = 256, 16 * 2**20  # requests in memory; their text
 _MOST_LISTED, _MOST_LISTED_IDS = 1000, 100  # characters of a command line, and jobs that one comes after, in a list
-
-
-@dataclass(frozen=True)
-class Request:
-    """What was asked for; the jobs of an array share one."""
-
-    id: int
-    name: str
-    argv: list[str]
-    cwd: str
-    env: dict[str, str]
-    type: str
-    demand: list[float]  # in the order of the server's resources
-    estimate_s: float | None
-    after: list[int]
-    after_any: list[int]
-    asked: list[float] | None = None  # the amounts asked for, where no type was named
-    token: str = ""  # random: it signs the records of its jobs, so that none is taken for that of another job of the same number
-    cut: tuple[str, ...] = ()  # fields of which only the beginning is here (see `Database.brief`); not kept
-
-
-@dataclass(slots=True)
-class Job:
-    """A job as it is kept. Times are seconds since 1970, `*_boot` on CLOCK_BOOTTIME, which is never set."""
-
-    id: int
-    request: int
-    name: str
-    type: str
-    state: JobState
-    submitted: float
-    submitted_boot: float
-    boot: str  # which boot of the machine the `*_boot` times belong to
-    array: int | None = None
-    idx: int | None = None
-    sequence: int | None = None  # its place in the queue, once it is eligible
-    attempt: int = 0
-    restarts: int = 0
-    started: float | None = None
-    since_boot: float | None = None  # in service since, if it is
-    served_s: float = 0.0  # in service before that
-    ended: float | None = None
-    response_s: float | None = None
-    exit_code: int | None = None
-    cores: str | None = None  # comma list
-    gpus: str | None = None
-    pid: int | None = None
-    cancel: str = ""  # "", "cancel" or "cancel now": the job is to end
-    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -330,7 +281,15 @@ class Database:
         return found
 
     def _select(self, rest: str, *values: Any) -> Iterator[Job]:
-        return (Job(*row) for row in self._rows(f"SELECT {', '.join(_COLUMNS)} FROM jobs {rest}", *values))
+        return (self._job(row) for row in self._rows(f"SELECT {', '.join(_COLUMNS)} FROM jobs {rest}", *values))
+
+    def _job(self, row: tuple[Any, ...]) -> Job:
+        job = Job(*row)
+        try:
+            job.state, job.cancel = JobState(job.state), Cancel(job.cancel)
+        except ValueError as error:
+            raise self._damaged(f"job {job.id}: {error}") from error
+        return job
 
 
 class _Transaction:

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from rota.live.errors import DiskFull
-from rota.live.storage.database import Database, Job, PlanRow, Request
+from rota.live.jobs import Job, Request
+from rota.live.storage.database import Database, PlanRow
 from rota.live.storage.event_log import EventLog
 
 __all__ = ["Act", "WriteAhead"]

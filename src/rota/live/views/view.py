@@ -12,13 +12,13 @@ from rota import __version__
 from rota.decide import policy_name
 from rota.decide.msr import MSRData
 from rota.display import jobs_together
+from rota.live.jobs import Job, Request
 from rota.live.messages import Explanation, ResourceUse, Status, TypeStatus
 from rota.live.messages import Job as JobMessage
 from rota.live.planning.learning import duration
 from rota.live.queue import Queue, boot_now
 from rota.live.resources.allocation import numbers
 from rota.live.scheduling.scheduler import OWN
-from rota.live.storage.database import Job, Request
 from rota.live.views.metrics import Histogram
 from rota.model.live import OWN_TYPE
 
