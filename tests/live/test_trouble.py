@@ -195,8 +195,8 @@ async def service(directory: Path, policy: Policy, **live: Any) -> AsyncIterator
         await until(lambda: not os.listdir(directory / "run"))
         assert not service.queue.here
         assert (service.queue.scheduler.state.free == service.queue.scheduler.state.capacity).all()
-        if service.queue.allocation.limits.cores is not None:
-            assert len(service.queue.allocation.limits.cores.free) == 2
+        if (free := service.queue.allocation.free("cores")) is not None:
+            assert len(free) == 2
     finally:
         for id in list(service.queue.here):
             service.cancel(id, now=True)

@@ -108,8 +108,8 @@ def introduction(service: Service) -> list[str]:
     preemption = {"none": "no job is stopped", "suspend": "jobs may be suspended", "requeue": "jobs may be ended and started again"}
     how = preemption[queue.settings.preemption]
     first = f"plan {queue.plan_number}: {policy_name(queue.scheduler.policy)} on {has}; load {service.planner.load:.3g}; {how}"
-    held = [f"{name} by {way}" for name, way in queue.allocation.limits.enforcement().items() if way]
-    lines = [first, *queue.allocation.limits.remarks()]
+    held = [f"{name} by {way}" for name, way in queue.allocation.enforcement().items() if way]
+    lines = [first, *queue.allocation.remarks()]
     if held:
         lines.insert(1, f"jobs are held to their share of {', '.join(held)}")
     if os.geteuid() == 0:

@@ -31,6 +31,7 @@ from rota.live.processes.supervisors import END, KILL, RESUME, Supervisors
 from rota.live.rebuild import last_used
 from rota.live.recovery import TOO_LARGE, is_unwanted, recover
 from rota.live.resources.allocation import Allocation
+from rota.live.resources.kinds import texts_of
 from rota.live.scheduling.dependencies import Dependencies
 from rota.live.scheduling.job_class import class_of, remark_on_directory
 from rota.live.scheduling.scheduler import OWN, Orders, Scheduler
@@ -95,7 +96,7 @@ class Queue:
                 self.measures = Measures.restored(kept)
             except (AttributeError, KeyError, TypeError, ValueError):
                 self.tell("what was measured before cannot be read: it begins anew")
-        saved, now = self.database.note("floor"), self.now()
+        saved, now = self.database.note("scheduler"), self.now()
         saved = saved if isinstance(saved, dict) else {}
         self.scheduler.state.clock[0] = now
         over = recover(self, self.database.live(), saved.get("boot") == self.boot)
@@ -176,7 +177,7 @@ class Queue:
         """Takes a job, or an array of them, into the queue."""
         type, demand, remark = class_of(request, self.system)
         if type == OWN_TYPE:
-            self.allocation.limits.check(demand)
+            self.allocation.check(demand)
         missing = [id for id in (*request.after, *request.after_any) if self.find(id) is None]
         if missing:
             more = [Problem("after", f"and {len(missing) - _MOST_TOLD:,} more")] * (len(missing) > _MOST_TOLD)
@@ -423,7 +424,7 @@ class Queue:
             job.state, job.attempt, job.pid = "starting", job.attempt + 1, None
             job.since_boot, job.started = boot, job.started or time.time()
             self.counters.starts += 1
-            self.writes.event("start", job=id, attempt=job.attempt, cores=job.cores, gpus=job.gpus)
+            self.writes.event("start", job=id, attempt=job.attempt, **texts_of(job.share))
             self.writes.act("start", job)
         self.on_orders(boot)
         if ask_again:
@@ -434,7 +435,7 @@ class Queue:
     def _never_began(self, job: Job) -> None:
         """A job is to yield whose start is not carried out yet: it stays in the queue, and is at no time on the machine beside others."""
         self.writes.event("suspend" if self.settings.preemption == "suspend" else "requeue", job=job.id)
-        self.allocation.give_back(job)
+        self.allocation.release(job)
         job.state, job.since_boot = "waiting", None
         if job.attempt == 1:
             job.started = None
@@ -475,7 +476,7 @@ class Queue:
             job.since_boot = seen.started_boottime  # the program, not the wish to start it
         stopped = self.was_stopped(job, seen)
         self._out_of_service(job, ended)
-        self.allocation.give_back(job)
+        self.allocation.release(job)
         self.writes.act("forget", job)
         if stopped:
             job.state, job.restarts = "waiting", job.restarts + (seen.pid is not None)
@@ -495,14 +496,14 @@ class Queue:
     @staticmethod
     def was_stopped(job: Job, seen: Attempt) -> bool:
         """Whether an attempt that is over is to be followed by another. One that ended before it heard that it should stop has ended."""
-        return seen.state == "ended" and seen.told and not job.cancel and (job.state == "stopping" or seen.pid is None)
+        return seen.state == "ended" and seen.asked_to_end and not job.cancel and (job.state == "stopping" or seen.pid is None)
 
     def _start_again(self, id: int, attempt: int) -> None:
         job = self.here.get(id)
         if job is None or job.attempt != attempt:
             return
         if job.cancel or job.state not in _SERVED:  # it was never run: it can simply leave, or wait
-            self.over(id, attempt, Attempt("ended", boot=self.boot, told=True))
+            self.over(id, attempt, Attempt("ended", boot=self.boot, asked_to_end=True))
         else:
             self.writes.act("start", job)
 
@@ -577,8 +578,8 @@ class Queue:
             elif what == "start":
                 self.supervisors.start(self._order(job))
             elif what != "resume" or job.state in _SERVED:  # it may have been told to yield again, in the same turn
-                if what == "resume" and (cores := self.allocation.cores(job)) is not None:
-                    self.supervisors.move(id, attempt, cores)
+                if what == "resume" and (moved := self.allocation.moves(job)):
+                    self.supervisors.move(id, attempt, moved)
                 self.supervisors.send(id, attempt, {"resume": RESUME, "stopping": END, "end": END, "kill": KILL}[what])
 
     def _order(self, job: Job) -> Order:
@@ -594,9 +595,9 @@ class Queue:
             index=job.idx,
             grace_s=self.settings.grace_s,
             token=request.token,
-            **self.allocation.terms(job, request.demand),
+            share=self.allocation.terms(job, request.demand),
         )
 
     def _notes(self) -> dict[str, Any]:
         scheduler = {**self.scheduler.save(), "boot": self.boot, "plan": self.plan_number}
-        return {"floor": scheduler, "last_job": self._last_job, "last_request": self.last_request}
+        return {"scheduler": scheduler, "last_job": self._last_job, "last_request": self.last_request}

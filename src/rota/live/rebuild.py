@@ -22,6 +22,7 @@ from rota.live.errors import Damaged, Refused
 from rota.live.jobs import Job, Request
 from rota.live.messages import BEFORE_START
 from rota.live.processes.records import boot_id, look
+from rota.live.resources.kinds import share_of
 from rota.live.storage.database import Database
 from rota.live.storage.event_log import EventLog
 
@@ -71,7 +72,7 @@ def rebuild(database: Database, directory: Path, resources: tuple[str, ...], tel
         if job.ended is None and (outcome := past.settle(job, str(directory / "run"))) is not None:
             told = {"job": job.id, "outcome": outcome, "exit_code": None, "response_s": job.response_s, "run_s": None}
             events.append({"n": last + 1 + len(events), "t": job.ended, "event": "end", **told})
-    notes = {"floor": {"boot": past.boot}} if past.same_boot else {}
+    notes = {"scheduler": {"boot": past.boot}} if past.same_boot else {}
     database.write(jobs=past.jobs.values(), requests=past.requests.values(), events=events, notes=notes)
     lost = len(events) - 1
     left = sum(job.ended is None for job in past.jobs.values())
@@ -107,7 +108,7 @@ class _Past:
             return
         elif what == "start":
             job.state, job.attempt, job.started = "running", int(event["attempt"]), job.started or t
-            job.cores, job.gpus = event.get("cores"), event.get("gpus")
+            job.share = share_of(event)
             if job.sequence is None:
                 self._last_place += 1
                 job.sequence = self._last_place
@@ -116,7 +117,7 @@ class _Past:
         elif what == "end":
             job.state, job.exit_code, job.ended = event["outcome"], event.get("exit_code"), t
             job.response_s, job.served_s = event.get("response_s"), event.get("run_s") or 0.0
-            job.since_boot = job.cores = job.gpus = None
+            job.since_boot, job.share = None, {}
 
     def settle(self, job: Job, run_directory: str) -> str | None:
         """Where a job that has not ended is now. How it is closed, if nothing is known of it or it cannot be run; None if it goes on."""
@@ -137,7 +138,7 @@ class _Past:
 
     def _close(self, job: Job, outcome: Any, reason: str) -> str:
         job.state, job.reason, job.ended = outcome, reason, time.time()
-        job.response_s, job.since_boot, job.cores, job.gpus = max(job.ended - job.submitted, 0.0), None, None, None
+        job.response_s, job.since_boot, job.share = max(job.ended - job.submitted, 0.0), None, {}
         return str(outcome)
 
     def _job(self, id: int) -> Job | None:

@@ -41,7 +41,7 @@ def recover(queue: Queue, jobs: list[Job], same_boot: bool) -> list[tuple[Job, A
     for id, (seen, _) in found.items():
         if seen is not None and seen.state == "ended":
             job = queue.here[id]
-            job.cores = job.gpus = None  # nobody has them any more
+            job.share = {}  # nobody has them any more
             if queue.was_stopped(job, seen):
                 queue.over(id, job.attempt, seen)
                 found[id] = (None, "waiting")
@@ -107,7 +107,7 @@ def _found(queue: Queue, job: Job, seen: Attempt | None, same_boot: bool, began:
     if seen.state == "absent" and job.cancel:
         seen = Attempt("ended", boot=queue.boot)  # it was never run, and is not wanted any more
     elif seen.state == "absent" and job.state not in _SERVED:
-        job.state, job.cores, job.gpus = "waiting", None, None
+        job.state, job.share = "waiting", {}
         return None, "waiting"
     # One that is being cancelled is still running for the scheduler.
     return seen, "running" if job.state in _SERVED or (job.cancel and job.state == "stopping") else job.state
@@ -147,7 +147,7 @@ def _again(queue: Queue, request: Request, number: int) -> Request | str:
         type, demand = class_again(request, queue.system)
     except BadSpec as error:
         return f"{TOO_LARGE}: {'; '.join(map(str, error.problems))}"
-    demand = queue.allocation.limits.whole(demand) if type == OWN_TYPE else demand
+    demand = queue.allocation.whole(demand) if type == OWN_TYPE else demand
     if (type, demand) == (request.type, request.demand):
         return request
     return replace(request, id=queue.last_request + 1 + number, type=type, demand=demand)

@@ -17,7 +17,6 @@ from rota.live.messages import Explanation, ResourceUse, Status, TypeStatus
 from rota.live.messages import Job as JobMessage
 from rota.live.planning.learning import duration
 from rota.live.queue import Queue, boot_now
-from rota.live.resources.allocation import numbers
 from rota.live.scheduling.scheduler import OWN
 from rota.live.views.metrics import Histogram
 from rota.model.live import OWN_TYPE
@@ -54,18 +53,13 @@ def job_message(queue: Queue, job: Job, request: Request) -> JobMessage:
         run_s=None if job.started is None else job.served_s + since,
         exit_code=job.exit_code,
         restarts=job.restarts,
-        cores=_listed(job.cores),
-        gpus=_listed(job.gpus),
+        cores=job.share.get("cores"),
+        gpus=job.share.get("gpus"),
         pid=pid,
         reason=job.reason,
         output=f"{queue.directory}/output/{job.id}.log",
         cut=list(request.cut),
     )
-
-
-def _listed(text: str | None) -> list[int] | None:
-    found = numbers(text)
-    return None if found is None else list(found)
 
 
 # ---------------------------------------------------------------------------------------------------------------- status
@@ -78,7 +72,7 @@ def status_of(queue: Queue, planner: Planner) -> Status:
     counts = queue.ended + Counter(job.state for job in queue.here.values())
     counter = queue.counters.decision
     n = sum(counter.counts)
-    warnings = list(queue.allocation.limits.remarks())
+    warnings = list(queue.allocation.remarks())
     if estimate.overload:
         warnings.append(estimate.overload)
     if queue.writes.disk_full:
@@ -122,7 +116,7 @@ def _resources(queue: Queue) -> list[ResourceUse]:
             kept += job.demand
         elif job.state == "suspended":
             kept += job.demand * scheduler.kept_when_suspended
-    enforced = queue.allocation.limits.enforcement()
+    enforced = queue.allocation.enforcement()
     return [
         ResourceUse(
             name=name,
