@@ -1,7 +1,7 @@
 """Writes the stored example of the present database schema: `python -m tests.live.storage.write_example`.
 
 A real service runs a few jobs on two cores and leaves them in several states. Run it once for each new schema, on a machine with two cores
-or under `taskset -c 0,1`, and keep what it writes: `test_database.py` opens the example of every schema that there ever was.
+or under `taskset -c 0,1`, and keep what it writes: `test_migrations.py` opens the example of every schema that there ever was.
 """
 
 from __future__ import annotations
