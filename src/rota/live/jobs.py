@@ -94,7 +94,7 @@ class Job:
     ended: float | None = None
     response_s: float | None = None
     exit_code: int | None = None
-    share: dict[str, list[int]] = field(default_factory=dict)  # the cores, devices … that it has, by kind; replaced, never changed
     pid: int | None = None
     cancel: Cancel = Cancel.NO
     reason: str = ""
+    share: dict[str, list[int]] = field(default_factory=dict)  # the cores, devices … that it has, by kind; replaced, never changed

@@ -10,8 +10,9 @@ import pytest
 
 import rota
 from live_service import finished, open_service, plan_of, play, run
-from rota.live.processes import forkserver
+from rota.live.processes import forkserver, supervisor
 from rota.live.resources import kinds
+from rota.live.resources.kind import Kind
 from rota.live.resources.kinds import KINDS, kind_of, share_of, texts_of
 
 TOY = Path(__file__).with_name("licences.py")
@@ -85,3 +86,23 @@ def test_a_new_kind_is_one_module_and_one_line(tmp_path: Path, monkeypatch: pyte
             assert "Licences: a job is told its licences by ROTA_LICENCES" in service.status().warnings
 
     play(tmp_path, story())
+
+
+def test_a_kind_that_fails_to_clean_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of the job is recorded all the same, with what went wrong; the other kinds clean up."""
+    cleaned = []
+
+    class Broken(Kind):
+        name = "broken"
+
+        @staticmethod
+        def clean_up(terms: int) -> str:
+            cleaned.append(terms)
+            return str(1 // terms)
+
+    class Last(Broken):
+        name = "last"
+
+    monkeypatch.setattr(kinds, "KINDS", (Broken, Last))
+    assert supervisor._clean_up({"share": {"last": 1, "broken": 0}}).startswith("cannot clean up its broken: ZeroDivisionError(")
+    assert cleaned == [0, 1]

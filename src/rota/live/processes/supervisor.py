@@ -110,13 +110,13 @@ def _run(order: dict[str, Any], directory: str, lock: int, boot: str, tell: Call
         return NOT_RUN
     os.close(daemon)
     if pid == 0:
-        _become(order, record, output, own, environment(order, run_directory))
+        _become(order, record, output, own, run_directory)
     os.close(output)
     record.write("started", pid=pid, started=time.time(), started_boottime=_now())
     watch = _Watch(pid, order["grace_s"], record)
     watch.until_nothing_is_left()
-    remarks = [kind.clean_up(terms) for kind, terms in parts_of(order["share"])]
-    error = next(filter(None, (record.read("failed").get("error", ""), *remarks)), "")
+    remark = _clean_up(order)
+    error = record.read("failed").get("error", "") or remark
     use, code = resource.getrusage(resource.RUSAGE_CHILDREN), os.waitstatus_to_exitcode(watch.status)
     record.write(
         "ended",
@@ -211,7 +211,7 @@ class _Watch:
         self.kill_at = _now() + _KILL_AGAIN_S
 
 
-def _become(order: dict[str, Any], record: Record, output: int, supervisor: int, env: dict[str, str]) -> NoReturn:
+def _become(order: dict[str, Any], record: Record, output: int, supervisor: int, run_directory: str) -> NoReturn:
     """In the child: turn into the job's program. Says in the record why, if that fails."""
     argv, step, code = order["argv"], "", 126
     try:
@@ -220,6 +220,8 @@ def _become(order: dict[str, Any], record: Record, output: int, supervisor: int,
             os._exit(code)
         os.setsid()
         os.umask(0o022)
+        step = "cannot make its environment"
+        env = environment(order, run_directory)
         step = f"working directory {order['cwd']}"
         os.chdir(order["cwd"])
         os.dup2(output, 1)
@@ -229,6 +231,7 @@ def _become(order: dict[str, Any], record: Record, output: int, supervisor: int,
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         set_tag(env[MARK])
         for kind, terms in parts_of(order["share"]):
+            step = f"cannot hold it to its {kind.name}"
             kind.apply(terms)
         step = f"cannot execute {argv[0]}"
         os.execvpe(argv[0], argv, env)
@@ -243,6 +246,17 @@ def _become(order: dict[str, Any], record: Record, output: int, supervisor: int,
     except BaseException as error:
         record.write("failed", error=f"{step}: {getattr(error, 'strerror', None) or repr(error)}")
     os._exit(code)
+
+
+def _clean_up(order: dict[str, Any]) -> str:
+    """Removes what was made to hold the job to its share; the first word on why it ended. Whatever goes wrong, its end is recorded."""
+    remarks = []
+    for kind, terms in parts_of(order["share"]):
+        try:
+            remarks.append(kind.clean_up(terms))
+        except Exception as error:
+            remarks.append(f"cannot clean up its {kind.name}: {error!r}")
+    return next(filter(None, remarks), "")
 
 
 def _now() -> float:

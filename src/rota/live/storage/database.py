@@ -40,7 +40,7 @@ class PlanRow:
     load: float
 
 
-_COLUMNS = [*(f.name for f in fields(Job) if f.name != "share"), "share"]
+_COLUMNS = [f.name for f in fields(Job)]  # `share`, the last one, is JSON
 _all_but_share = attrgetter(*_COLUMNS[:-1])  # `astuple` copies deeply, which takes twenty times as long
 _PUT = f"INSERT OR REPLACE INTO jobs ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 
@@ -292,15 +292,21 @@ class Database:
         return (self._job(row) for row in self._rows(f"SELECT {', '.join(_COLUMNS)} FROM jobs {rest}", *values))
 
     def _job(self, row: tuple[Any, ...]) -> Job:
-        known = dict(zip(_COLUMNS, row, strict=True))
-        where = f"job {known['id']}"
-        share = {} if known["share"] is None else self._parsed(known["share"], f"the share of {where}")
-        if not (isinstance(share, dict) and all(isinstance(ids, list) and all(type(one) is int for one in ids) for ids in share.values())):
-            raise self._damaged(f"the share of {where} is no lists of numbers")
+        *others, text = row
+        job = Job(*others)
         try:
-            return Job(**{**known, "state": JobState(known["state"]), "cancel": Cancel(known["cancel"]), "share": share})
+            job.state, job.cancel = JobState(job.state), Cancel(job.cancel)
         except ValueError as error:
-            raise self._damaged(f"{where}: {error}") from error
+            raise self._damaged(f"job {job.id}: {error}") from error
+        if text is not None:
+            job.share = self._share(text, f"the share of job {job.id}")
+        return job
+
+    def _share(self, text: Any, where: str) -> dict[str, list[int]]:
+        share = self._parsed(text, where)
+        if isinstance(share, dict) and all(isinstance(ids, list) and all(type(one) is int for one in ids) for ids in share.values()):
+            return share
+        raise self._damaged(f"{where} is no object with lists of numbers")
 
 
 class _Transaction:
