@@ -109,8 +109,8 @@ def introduction(service: Service) -> list[str]:
     preemption = {"none": "no job is stopped", "suspend": "jobs may be suspended", "requeue": "jobs may be ended and started again"}
     how = preemption[lifecycle.settings.preemption]
     first = f"plan {lifecycle.plan_number}: {policy_name(lifecycle.scheduler.policy)} on {has}; load {service.planner.load:.3g}; {how}"
-    held = [f"{name} by {way}" for name, way in lifecycle.allocation.limits.enforcement().items() if way]
-    lines = [first, *lifecycle.allocation.limits.remarks()]
+    held = [f"{name} by {way}" for name, way in lifecycle.allocation.enforcement().items() if way]
+    lines = [first, *lifecycle.allocation.remarks()]
     if held:
         lines.insert(1, f"jobs are held to their share of {', '.join(held)}")
     if os.geteuid() == 0:

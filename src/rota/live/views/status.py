@@ -30,7 +30,7 @@ def status_of(executor: Executor, planner: Planner) -> Status:
     counts = executor.ended + Counter(job.state for job in executor.lifecycle.jobs.values())
     counter = executor.counters.decision
     n = sum(counter.counts)
-    warnings = list(executor.lifecycle.allocation.limits.remarks())
+    warnings = list(executor.lifecycle.allocation.remarks())
     if estimate.overload:
         warnings.append(estimate.overload)
     if executor.writes.disk_full:
@@ -74,7 +74,7 @@ def _resources(executor: Executor) -> list[ResourceUse]:
             kept += job.demand
         elif job.state == "suspended":
             kept += job.demand * scheduler.kept_when_suspended
-    enforced = executor.lifecycle.allocation.limits.enforcement()
+    enforced = executor.lifecycle.allocation.enforcement()
     return [
         ResourceUse(
             name=name,
