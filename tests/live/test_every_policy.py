@@ -7,12 +7,10 @@ import asyncio
 import pytest
 
 import rota
-from rota.decide import policy_name, preempts
 from rota.live.messages import JobRequest
 from rota.live.service import Service
 from rota.model.live import LiveSettings
-from rota.policy import PlanFile
-from rota.simulation.named import POLICY_NAMES
+from rota.policy import POLICY_NAMES, PlanFile, policy_name, preempts
 
 SYSTEM = rota.System([8], [[1], [4]], [10.0, 2.0], [10.0, 10.0], names=("small", "big"), resources=("slots",))
 

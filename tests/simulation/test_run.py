@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rota
-from rota.decide import brain_of
+from rota.decide import decider_of
 from rota.model.workload import Chunk
 from rota.simulation import PoissonArrivals
 from rota.simulation.run import Run
@@ -16,7 +16,7 @@ from systems import paper_example
 def run_of(system, policy, **options):
     """A fresh run."""
     options.setdefault("batch_jobs", 100)
-    return Run(system, brain_of(system, policy), np.random.SeedSequence(1), **options)
+    return Run(system, decider_of(system, policy), np.random.SeedSequence(1), **options)
 
 
 def chunks(system, n, size):

@@ -139,10 +139,9 @@ def _planned(file: Path, policy: str | None) -> PlanFile:
 
 
 def _policy(policy: str) -> rota.MSR:
-    from rota.cli.simulate import named_or_read
-    from rota.policy import Custom
+    from rota.policy import Custom, as_policy
 
-    found = named_or_read(policy)
+    found = as_policy(policy)
     if isinstance(found, Custom):
         raise rota.BadSpec([rota.Problem("--policy", "must be a name or a policy file: a function of your own cannot be served", policy)])
     return found  # type: ignore[return-value]

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
-from rota.decide import policy_name
 from rota.errors import RotaError
 from rota.live.api import make_app
 from rota.live.descriptors import raise_limit
@@ -22,7 +21,7 @@ from rota.live.paths import socket_path
 from rota.live.service import Service
 from rota.live.telling import heard, unfailing
 from rota.live.tokens import Tokens
-from rota.policy import PlanFile
+from rota.policy import PlanFile, policy_name
 
 __all__ = ["run_daemon"]
 

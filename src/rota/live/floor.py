@@ -1,4 +1,4 @@
-"""The floor: which jobs are here, who holds what, what to do next. The live body of the policies' brain; no clock, no processes.
+"""The floor: which jobs are here, who holds what, what to do next. It obeys the policy's decisions; no clock, no processes.
 
 Each event (a job comes, leaves, has stopped; the policy's timer rings) is passed on to the decision function that the simulator uses, and
 its decision becomes orders: of each type the oldest waiting job starts first and the youngest running one yields first. As long as every
@@ -28,12 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.arrays import Int
-from rota.decide import ARRIVAL, CHANGE, COMPLETION, START, TIMER, State, brain_of, new_state, policy_name, preempts
+from rota.decide import ARRIVAL, CHANGE, COMPLETION, START, TIMER, State, decider_of, new_state
 from rota.errors import BadSpec, Problem
 from rota.live.own import OwnJobs
 from rota.live.units import fine_units
 from rota.model import System
-from rota.policy import Policy, ServerFilling
+from rota.policy import Policy, ServerFilling, policy_name, preempts
 
 __all__ = ["OWN", "Floor", "Orders", "Stop"]
 
@@ -92,10 +92,10 @@ class Floor:
         if self.stop == "none" and preempts(policy):
             rule = f"{policy_name(policy)} stops running jobs, and preemption is 'none': choose suspend or requeue"
             raise BadSpec([Problem("preemption", f"{rule} (--preemption, or [live] in the file), or another policy")])
-        self.brain = brain_of(system, policy)  # raises where the policy does not suit the system
+        self.decider = decider_of(system, policy)  # raises where the policy does not suit the system
         self.system, self.policy = system, policy
         self._may_stop = self.stop != "none" and preempts(policy)
-        state = new_state(system, self.brain, random)
+        state = new_state(system, self.decider, random)
         demand, capacity, self.unit = fine_units(system)
         if isinstance(policy, ServerFilling):  # it fills powers of two, and more capacity than that would be another server
             capacity = state.capacity * (demand.max() // state.demand.max())
@@ -319,11 +319,11 @@ class Floor:
             target[:] = s.running  # what it was told before, unless that could not be done
             target[i] += kind == COMPLETION
             s.event[0], s.event[1] = kind, i
-            self.wake = self.brain.decide(s, target)
+            self.wake = self.decider.decide(s, target)
         if self._undone:
             target[:] = s.running
             s.event[0], s.event[1] = CHANGE, i
-            self.wake = self.brain.decide(s, target)
+            self.wake = self.decider.decide(s, target)
         self.decision_s = time.perf_counter() - began
         self.decisions += 1
         return self._obey()
@@ -430,7 +430,7 @@ class Floor:
         twin._own_ready, twin._own_held = self._own_ready.copy(), self._own_held.copy()
         twin._by_place = {place: twin.jobs[job.id] for place, job in self._by_place.items()}
         twin._unused, twin.target = self._unused.copy(), self.target.copy()
-        twin.state = State._make(part if part is self.brain.data else part.copy() for part in self.state)
+        twin.state = State._make(part if part is self.decider.data else part.copy() for part in self.state)
         return twin
 
     def save(self) -> dict[str, Any]:

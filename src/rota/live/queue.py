@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rota import __version__
 from rota.arrays import Int
-from rota.decide import policy_name, seeded
+from rota.decide import seeded
 from rota.errors import BadSpec, Problem
 from rota.live.attempts import Attempt, boot_id
 from rota.live.clock import boot_now
@@ -40,7 +40,7 @@ from rota.live.store import Job, Request, Store
 from rota.live.tasks import Tasks
 from rota.live.turns import Act, Turns
 from rota.model.live import OWN_TYPE
-from rota.policy import PlanFile
+from rota.policy import PlanFile, policy_name
 
 __all__ = ["Queue", "boot_now"]
 

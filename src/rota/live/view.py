@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rota import __version__
-from rota.decide import policy_name
-from rota.decide.msr import MSRData
+from rota.decide import describe
 from rota.display import jobs_together
 from rota.live.floor import OWN
 from rota.live.learning import duration
@@ -21,6 +20,7 @@ from rota.live.queue import Queue, boot_now
 from rota.live.shares import numbers
 from rota.live.store import Job, Request
 from rota.model.live import OWN_TYPE
+from rota.policy import policy_name
 
 if TYPE_CHECKING:
     from rota.live.planner import Planner
@@ -139,14 +139,13 @@ def _type_status(queue: Queue, planner: Planner, i: int, estimate: object) -> Ty
     floor, name, unit_s = queue.floor, queue.system.names[i], queue.unit_s
     response, predicted = queue.measures.response(name), planner.plan.predicted.get(name, {})
     seen = planner.estimate() if estimate is None else estimate
-    data = floor.state.data
-    slots = int(data.schedules[floor.state.counters[0], i]) if isinstance(data, MSRData) else None
+    slots = describe(floor.policy, floor.state).slots
     return TypeStatus(
         name=name,
         demand=dict(zip(queue.system.resources, queue.system.demand[i].tolist(), strict=True)),
         waiting=int(floor.state.system[i] - floor.state.running[i]),
         running=int(floor.state.running[i]),
-        slots=slots,
+        slots=None if slots is None else slots[i],
         ended=response.count,
         arrival_rate=seen.arrival_rate[i],  # type: ignore[attr-defined]
         planned_arrival_rate=float(queue.system.arrival_rate[i] / unit_s),
@@ -195,14 +194,7 @@ def phase_of(queue: Queue) -> tuple[str, float | None]:
     """What the rota does now, in words, and the seconds to its next move by the clock; ('', …) for other policies."""
     floor = queue.floor
     until = max(floor.wake * queue.unit_s - boot_now(), 0.0) if np.isfinite(floor.wake) else None
-    data = floor.state.data
-    if not isinstance(data, MSRData):
-        return "", until
-    s = int(floor.state.counters[0])
-    names = queue.system.names
-    if data.working[s]:
-        return jobs_together(data.schedules[s], names), until
-    return f"switching to {jobs_together(data.schedules[data.goal[s]], names)}", until
+    return describe(floor.policy, floor.state).phase(queue.system.names), until
 
 
 # ---------------------------------------------------------------------------------------------------------------- explain
@@ -241,16 +233,14 @@ def why_not(queue: Queue, job: Job, request: Request) -> tuple[str, int | None]:
         need, free = here.demand * floor.unit, floor.state.free * floor.unit
         parts = [f"{need[r]:g} {queue.system.resources[r]} ({free[r]:g} free)" for r in short]
         sentences.append(f"It needs {', '.join(parts)}.")
-    data = floor.state.data
+    says = describe(floor.policy, floor.state)
     if kind == OWN:
         sentences.append("No type of the plan encloses it, so it starts only when the policy leaves enough room.")
-    elif isinstance(data, MSRData):
-        s = int(floor.state.counters[0])
-        slots, running = int(data.schedules[s, kind]), int(floor.state.running[kind])
+    elif says.slots is not None:
+        slots, running = says.slots[kind], int(floor.state.running[kind])
         phase, until = phase_of(queue)
         if slots == 0:
-            rows = floor.policy.candidates  # type: ignore[union-attr]
-            served = dict.fromkeys(jobs_together(row, queue.system.names) for row in rows if row[kind] > 0)
+            served = [jobs_together(schedule, queue.system.names) for schedule in says.with_place_for(kind)]
             sentences.append(f"The rota now has {phase}, without a place for its type; it has one in: {'; '.join(served) or 'none'}.")
         elif running >= slots:
             sentences.append(f"The rota now has {phase}: {slots} place{'s' if slots > 1 else ''} for its type, all taken.")

@@ -18,8 +18,9 @@ from rota.errors import BadSpec, Problem
 from rota.model import System
 from rota.model.live import LiveSettings, live_settings
 from rota.model.spec import system_from, write_toml
-from rota.policy.files import WithoutRota, policy_from_json, policy_to_json, text_of
+from rota.policy.files import policy_from_json, policy_to_json, text_of
 from rota.policy.msr import MSR
+from rota.policy.registry import Policy
 
 __all__ = ["PLAN_VERSION", "PlanFile", "plan_file_from_json", "plan_file_to_json", "read_plan_file"]
 
@@ -34,7 +35,7 @@ class PlanFile:
     """
 
     system: System
-    policy: MSR | WithoutRota
+    policy: Policy
     live: LiveSettings = field(default_factory=lambda: LiveSettings())
     load: float | None = None
     predicted: dict[str, dict[str, float]] = field(default_factory=dict)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.arrays import Array, Int
-from rota.decide import Brain, State
+from rota.decide import Decider, State
 from rota.model import System
 from rota.model.workload import Chunk
 from rota.simulation.engine import STARTED
@@ -41,8 +41,8 @@ class Present:
 class Ahead(Run):
     """A simulation that begins in a given state. `remaining` (places,): what each job still needs."""
 
-    def __init__(self, system: System, brain: Brain, present: Present, remaining: Array, seed: np.random.SeedSequence) -> None:
-        super().__init__(system, brain, seed, batch_jobs=_ALL, log_jobs=_ALL)
+    def __init__(self, system: System, decider: Decider, present: Present, remaining: Array, seed: np.random.SeedSequence) -> None:
+        super().__init__(system, decider, seed, batch_jobs=_ALL, log_jobs=_ALL)
         have, s, now = len(present.kinds), present.state, float(present.state.clock[0])
         self._make_room(have + 1024)
         jobs, body = self._jobs, self.body

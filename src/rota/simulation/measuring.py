@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rota.arrays import Array, Bool, Int
-from rota.decide import brain_of
+from rota.decide import decider_of, describe
+from rota.decide.state import SWITCHES
 from rota.model import System
 from rota.model.workload import Chunk
-from rota.policy import MSR, Custom, MaxWeight, Policy
+from rota.policy import MSR, Custom, Policy
 from rota.process import build_process
 from rota.simulation.result import Result
 from rota.simulation.run import Run
@@ -63,7 +64,7 @@ class Measuring:
         self.workload_seed, policy_seed, self.initial_seed = np.random.SeedSequence(seed).spawn(3)
         self.run = Run(
             system,
-            brain_of(system, policy),
+            decider_of(system, policy),
             policy_seed,
             batch_jobs=max(1, min(2 * jobs // (batches * _SEGMENTS), _LARGEST_BATCH)),
             log_jobs=min(log_jobs, jobs),
@@ -133,8 +134,8 @@ class Measuring:
 
     def _measured_rates(self) -> tuple[float, float, float, int, int]:
         run, now = self.run, max(self.run.now, 1e-300)
-        preemptions, switches = float(run.tally.preemptions.sum() / now), float(run.state.mode[1] / now)
-        unproved = int(run.state.counters[0]) if isinstance(self.policy, MaxWeight) else 0
+        preemptions, switches = float(run.tally.preemptions.sum() / now), float(run.state.mode[SWITCHES] / now)
+        unproved = describe(self.policy, run.state).unproved
         return preemptions, switches, float(run.tally.times[2] / now), unproved, run.events
 
     # ------------------------------------------------------------------------------------------------------------ answers

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rota.arrays import Array, Int
-from rota.decide import Brain, new_state, seeded
+from rota.decide import Decider, new_state, seeded
 from rota.model import System
 from rota.model.workload import Chunk
 from rota.simulation.compiled import runner_of
@@ -49,7 +49,7 @@ class Run:
     def __init__(
         self,
         system: System,
-        brain: Brain,
+        decider: Decider,
         seed: np.random.SeedSequence,
         *,
         batch_jobs: int,
@@ -61,8 +61,8 @@ class Run:
         self.log: list[Array] = []
         self._log_jobs = log_jobs  # the first jobs, of which everything is logged; 0 once all of them have left
         self._jobs = np.zeros(0, dtype=_JOB)
-        self.engine = runner_of(brain.decide, compiled, check)
-        self.state = new_state(system, brain, seeded(seed))
+        self.engine = runner_of(decider.decide, compiled, check)
+        self.state = new_state(system, decider, seeded(seed))
         empty_int, empty = np.empty(0, dtype=np.int64), np.empty(0)
         self.body = Body(
             kind=empty_int,
