@@ -36,7 +36,7 @@ def compare(
     file
         The system, a TOML file (see: rota schema).
     policies
-        Names (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers, server-filling), policy files (from: rota design -o),
+        Names ({policies}), policy files (from: rota design -o),
         or your own as module:function.
     jobs
         How many jobs arrive: a million, or all of --workload, if not given.

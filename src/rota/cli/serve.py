@@ -38,8 +38,8 @@ def serve(
     file
         The plan (from: rota plan FILE), or a system, a TOML file, which is planned first. Without it, the plan of last time goes on.
     policy
-        Run this policy instead of the plan's: a name (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers,
-        server-filling) or a policy file. With a system, nothing is planned then.
+        Run this policy instead of the plan's: a name ({policies}) or a policy file. With a system,
+        nothing is planned then.
     directory
         Where the scheduler keeps its state and its socket. $ROTA_DIR, or ~/.local/state/rota, if not given.
     tcp

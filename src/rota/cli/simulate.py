@@ -47,7 +47,7 @@ def simulate(
     file
         The system, a TOML file (see: rota schema).
     policy
-        A name (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers, server-filling), a policy file (from: rota design -o),
+        A name ({policies}), a policy file (from: rota design -o),
         or your own as module:function.
     jobs
         How many jobs arrive: a million, or all of --workload, if not given.
