@@ -29,13 +29,13 @@ def test_memory_is_bounded_by_the_jobs_present():
     run, places = run_of(paper_example(0.5), rota.FirstFit()), []
     for chunk in chunks(paper_example(0.5), 200, 2000):
         run.feed(chunk)
-        places.append(len(run.body.kind))
+        places.append(len(run.server.kind))
     assert places[-1] <= 2 * places[0]
     assert len(set(places)) <= 2
     run = run_of(paper_example(1.5), rota.FirstFit())
     for chunk in chunks(paper_example(1.5), 20, 2000):
         run.feed(chunk)
-    assert len(run.body.kind) >= run.present > 2 * places[0]
+    assert len(run.server.kind) >= run.present > 2 * places[0]
 
 
 def test_what_came_in_is_there_or_done():
