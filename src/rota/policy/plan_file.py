@@ -18,7 +18,8 @@ from rota.errors import BadSpec, Problem
 from rota.model import System
 from rota.model.live import LiveSettings, live_settings
 from rota.model.spec import system_from, write_toml
-from rota.policy.files import policy_from_json, policy_to_json, text_of
+from rota.policy.codec import policy_from_dict, policy_to_dict
+from rota.policy.files import text_of
 from rota.policy.msr import MSR
 from rota.policy.registry import Policy
 
@@ -59,7 +60,7 @@ def plan_file_to_json(plan: PlanFile) -> str:
         "system": tomllib.loads(write_toml(plan.system)),
         "live": plan.live.model_dump(exclude_defaults=True),
         "load": plan.load,
-        "policy": json.loads(policy_to_json(plan.policy)),
+        "policy": policy_to_dict(plan.policy),
         "predicted": plan.predicted,
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
@@ -89,7 +90,7 @@ def plan_file_from_json(text: str, source: str | None = None) -> PlanFile:
         raise BadSpec(problems, source)
     try:
         system = system_from(raw["system"])
-        policy = policy_from_json(json.dumps(raw["policy"]))
+        policy = policy_from_dict(raw["policy"])
         live = live_settings(raw.get("live"), system.resources)
     except BadSpec as error:
         raise BadSpec(error.problems, source) from None
