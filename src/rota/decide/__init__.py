@@ -1,6 +1,6 @@
 """Online decisions: small compiled functions that map the state to a decision. The simulator and the live scheduler obey the same ones."""
 
-from rota.decide.decider import Decider, built_in, decider_of, describe, new_state, suits
+from rota.decide.decider import Decider, built_in, decider_of, describe, new_state, rule_of, suits
 from rota.decide.rule import Description, Rule
 from rota.decide.state import ALL, ARRIVAL, CHANGE, COMPLETION, NONE, START, TIMER, State, exponential, first_fit, fits_one, seeded, uniform
 
@@ -23,6 +23,7 @@ __all__ = [
     "first_fit",
     "fits_one",
     "new_state",
+    "rule_of",
     "seeded",
     "suits",
     "uniform",

@@ -15,7 +15,7 @@ from rota.errors import Infeasible
 from rota.model import System
 from rota.policy import Custom, Policy, record_of, records
 
-__all__ = ["Decider", "built_in", "decider_of", "describe", "new_state", "suits"]
+__all__ = ["Decider", "built_in", "decider_of", "describe", "new_state", "rule_of", "suits"]
 
 
 class Decider(NamedTuple):
@@ -30,18 +30,18 @@ class Decider(NamedTuple):
 
 def decider_of(system: System, policy: Policy) -> Decider:
     """How a policy decides on a system; raises `Infeasible` where it does not exist."""
-    record = record_of(policy)
+    name = record_of(policy).name
     if isinstance(policy, Custom):
-        return Decider(record.name, policy.decide, policy.data, policy.memory, policy.counters)
-    rule: Rule = record.load_rule()
+        return Decider(name, policy.decide, policy.data, policy.memory, policy.counters)
+    rule = rule_of(policy)
     rule.check(system)
-    return Decider(record.name, rule.decide, rule.constants(system, policy), *rule.keeps(len(system.names)))
+    return Decider(name, rule.decide, rule.constants(system, policy), *rule.keeps(len(system.names)))
 
 
 def suits(system: System, policy: Policy) -> bool:
     """Whether a policy exists on a system."""
     try:
-        _rule_of(policy).check(system)
+        rule_of(policy).check(system)
     except Infeasible:
         return False
     return True
@@ -49,7 +49,7 @@ def suits(system: System, policy: Policy) -> bool:
 
 def describe(policy: Policy, state: State) -> Description:
     """What a policy says about a state."""
-    return _rule_of(policy).describe(state)
+    return rule_of(policy).describe(state)
 
 
 def built_in() -> set[Callable[[Any, Any], float]]:
@@ -57,7 +57,8 @@ def built_in() -> set[Callable[[Any, Any], float]]:
     return {record.load_rule().decide for record in records()}
 
 
-def _rule_of(policy: Policy) -> Rule:
+def rule_of(policy: Policy) -> Rule:
+    """How a policy decides, on whatever system."""
     return Rule(policy.decide) if isinstance(policy, Custom) else record_of(policy).load_rule()
 
 

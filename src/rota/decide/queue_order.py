@@ -146,7 +146,7 @@ def _check_server_filling(system: System) -> None:
         raise Infeasible("ServerFilling needs one resource, and demands and capacity that are powers of two of one unit")
 
 
-SERVER_FILLING_RULE = Rule(server_filling, check=_check_server_filling)
+SERVER_FILLING_RULE = Rule(server_filling, check=_check_server_filling, exact_capacity=True)
 
 
 @kernel

@@ -58,7 +58,8 @@ class Rule:
     """A decision function `decide(state, target)`, compiled by `rota.kernel`, and what goes with it.
 
     `check(system)` raises `Infeasible` where the policy does not exist. `constants(system, policy)` become `state.data`. `keeps(types)` are
-    the numbers of floats (`state.memory`) and integers (`state.counters`) that it keeps between calls.
+    the numbers of floats (`state.memory`) and integers (`state.counters`) that it keeps between calls. `exact_capacity`: it fills the
+    capacity in the units of its types to the last one, so that the live scheduler may not count in finer ones.
     """
 
     decide: Callable[[Any, Any], float]
@@ -66,3 +67,4 @@ class Rule:
     constants: Callable[[System, Any], Any] = _no_constants
     keeps: Callable[[int], tuple[int, int]] = _one_each
     describe: Callable[[State], Description] = _nothing
+    exact_capacity: bool = False

@@ -28,14 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.arrays import Int
-from rota.decide import ARRIVAL, CHANGE, COMPLETION, START, TIMER, State, decider_of, new_state
+from rota.decide import ARRIVAL, CHANGE, COMPLETION, START, TIMER, State, decider_of, new_state, rule_of
 from rota.decide.job_lists import link, unlink
 from rota.decide.state import KIND, TYPE
 from rota.errors import BadSpec, Problem
 from rota.live.scheduling.own_jobs import OwnJobs
 from rota.live.scheduling.units import fine_units
 from rota.model import System
-from rota.policy import Policy, ServerFilling, policy_name, preempts
+from rota.policy import Policy, policy_name, preempts
 
 __all__ = ["OWN", "Orders", "Scheduler", "Stop"]
 
@@ -99,7 +99,7 @@ class Scheduler:
         self._may_stop = self.stop != "none" and preempts(policy)
         state = new_state(system, self.decider, random)
         demand, capacity, self.unit = fine_units(system)
-        if isinstance(policy, ServerFilling):  # it fills powers of two, and more capacity than that would be another server
+        if rule_of(policy).exact_capacity:  # more capacity than that would be another server
             capacity = state.capacity * (demand.max() // state.demand.max())
         self.state: State = state._replace(demand=demand, capacity=capacity, free=capacity.copy())
         self.target: Int = np.zeros(len(system.names), dtype=np.int64)
