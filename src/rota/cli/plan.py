@@ -126,7 +126,7 @@ def plan_file(found: rota.Plan, spec: str, source: str) -> PlanFile:
 
     predicted = found.results[found.recommended_name].response_times_by_type
     live = live_settings(tomllib.loads(spec).get("live"), found.system.resources, source)
-    return PlanFile(found.system, found.recommended, live, found.load.load, predicted)  # type: ignore[arg-type]  # never one's own
+    return PlanFile(found.system, found.recommended, live, found.load.load, predicted)
 
 
 def _write(texts: dict[Path, str]) -> None:

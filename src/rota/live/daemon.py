@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
-from rota.decide import policy_name
 from rota.errors import RotaError
 from rota.live.errors import Refused
 from rota.live.faults import Faults
@@ -22,7 +21,7 @@ from rota.live.processes.descriptors import raise_limit
 from rota.live.service import Service
 from rota.live.standard_error import heard, unfailing
 from rota.live.storage.private_files import make_private
-from rota.policy import PlanFile
+from rota.policy import PlanFile, policy_name
 
 __all__ = ["run_daemon"]
 

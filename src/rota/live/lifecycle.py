@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from rota import __version__
 from rota.arrays import Int
-from rota.decide import policy_name
 from rota.errors import BadSpec, Problem
 from rota.events import Eligible, End, Event, Requeue, Resume, Serve, Start, Suspend, Swap
 from rota.live.actions import Action, Do
@@ -53,7 +52,7 @@ from rota.live.stimuli import (
     TimerRang,
 )
 from rota.model.live import OWN_TYPE
-from rota.policy import PlanFile
+from rota.policy import PlanFile, policy_name
 
 __all__ = ["Lifecycle", "is_unwanted", "was_stopped"]
 

@@ -18,8 +18,10 @@ from rota.errors import BadSpec, Problem
 from rota.model import System
 from rota.model.live import LiveSettings, live_settings
 from rota.model.spec import system_from, write_toml
-from rota.policy.files import WithoutRota, policy_from_json, policy_to_json, text_of
+from rota.policy.codec import policy_from_dict, policy_to_dict
+from rota.policy.files import text_of
 from rota.policy.msr import MSR
+from rota.policy.registry import Policy
 
 __all__ = ["PLAN_VERSION", "PlanFile", "plan_file_from_json", "plan_file_to_json", "read_plan_file"]
 
@@ -34,7 +36,7 @@ class PlanFile:
     """
 
     system: System
-    policy: MSR | WithoutRota
+    policy: Policy
     live: LiveSettings = field(default_factory=lambda: LiveSettings())
     load: float | None = None
     predicted: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -58,7 +60,7 @@ def plan_file_to_json(plan: PlanFile) -> str:
         "system": tomllib.loads(write_toml(plan.system)),
         "live": plan.live.model_dump(exclude_defaults=True),
         "load": plan.load,
-        "policy": json.loads(policy_to_json(plan.policy)),
+        "policy": policy_to_dict(plan.policy),
         "predicted": plan.predicted,
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
@@ -88,7 +90,7 @@ def plan_file_from_json(text: str, source: str | None = None) -> PlanFile:
         raise BadSpec(problems, source)
     try:
         system = system_from(raw["system"])
-        policy = policy_from_json(json.dumps(raw["policy"]))
+        policy = policy_from_dict(raw["policy"])
         live = live_settings(raw.get("live"), system.resources)
     except BadSpec as error:
         raise BadSpec(error.problems, source) from None
