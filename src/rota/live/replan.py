@@ -32,7 +32,6 @@ from rota.errors import RotaError
 
 if TYPE_CHECKING:
     from rota.model import System
-    from rota.model.sizes import SizeDistribution
     from rota.policy import MSR, Policy
 
 __all__ = ["Predicted", "ReplanFailed", "Replanned", "learned_system", "predict", "replan"]
@@ -138,25 +137,10 @@ def _answer(out: bytes, err: bytes, code: int) -> Replanned:
 def learned_system(system: System, arrival_rate: Sequence[float], mean_size_s: Sequence[float], time_unit_s: float = 1.0) -> System:
     """The same server with other rates (per second) and mean sizes (in seconds); sizes keep the shape of their laws."""
     sizes = [
-        _scaled(size, mean_s / time_unit_s / (1.0 / float(rate)))
+        size.scaled(mean_s / time_unit_s / (1.0 / float(rate)))
         for size, mean_s, rate in zip(system.sizes, mean_size_s, system.service_rate, strict=True)
     ]
     return system.replace(arrival_rate=[rate * time_unit_s for rate in arrival_rate], sizes=sizes)
-
-
-_LENGTHS, _RATES = ("mean", "means", "low", "high", "values"), ("rates", "generator")  # the fields of size distributions
-
-
-def _scaled(size: SizeDistribution, factor: float) -> SizeDistribution:
-    """The law of factor · X."""
-
-    def times(value: Any, by: float) -> Any:
-        return tuple(times(part, by) for part in value) if isinstance(value, tuple) else value * by
-
-    fields = {name: getattr(size, name) for name in type(size).model_fields}
-    fields |= {name: times(fields[name], factor) for name in _LENGTHS if name in fields}
-    fields |= {name: times(fields[name], 1 / factor) for name in _RATES if name in fields}
-    return type(size)(**fields)
 
 
 # ------------------------------------------------------------------------------------------------------- the work

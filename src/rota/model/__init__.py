@@ -1,20 +1,8 @@
 """`System`: capacities, job types, rates, size distributions; the TOML spec."""
 
-from rota.model.sizes import (
-    BoundedPareto,
-    Coxian,
-    Deterministic,
-    Empirical,
-    Erlang,
-    Exponential,
-    Fitted,
-    Hyperexponential,
-    LogNormal,
-    PhaseType,
-    PhaseTypeFamily,
-    SizeDistribution,
-    Weibull,
-)
+from rota.model.distribution import SizeDistribution
+from rota.model.phase_types import Coxian, Erlang, Exponential, Fitted, Hyperexponential, PhaseType, PhaseTypeFamily
+from rota.model.sizes import BoundedPareto, Deterministic, Empirical, LogNormal, Weibull
 from rota.model.spec import json_schema, read_system
 from rota.model.system import JobType, Preemption, System, TimeUnit
 from rota.model.workload import Chunk, Workload

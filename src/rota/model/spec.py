@@ -18,8 +18,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from rota.arguments import checked_path
 from rota.errors import BadSpec, Problem, problems_of
+from rota.model.distribution import NonNegative, Positive, SizeDistribution
 from rota.model.live import OWN_TYPE, LiveSettings
-from rota.model.sizes import Exponential, NonNegative, Positive, Size, SizeDistribution
+from rota.model.phase_types import Exponential
+from rota.model.sizes import Size
 from rota.model.system import DEMANDS_NOTHING, Preemption, System, TimeUnit, exceeds, never_fits
 
 __all__ = ["SPEC_VERSION", "json_schema", "parse_system", "read_system", "spec_text", "system_from", "write_toml"]
