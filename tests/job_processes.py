@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rota.live import attempts
-from rota.live.launcher import Launcher, Order
+from rota.live.processes import records as attempts
+from rota.live.processes.launcher import Launcher, Order
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import rota
-from rota.live.attempts import look
 from rota.live.messages import Job, JobRequest
+from rota.live.processes.records import look
 from rota.live.service import Service
 from rota.model.live import LiveSettings
 from rota.policy import PlanFile

@@ -320,7 +320,7 @@ def test_cancel_while_it_runs(tmp_path):
             assert [job.reason for job in ends] == ["cancelled by request"] * 3
             assert service.log(tidy, 3, 99)[0].endswith(b"bye\n")
             assert not state_of(pid)
-            assert service.queue.floor.state.free == service.queue.floor.state.capacity
+            assert service.queue.scheduler.state.free == service.queue.scheduler.state.capacity
 
     play(tmp_path, story())
 
@@ -336,7 +336,7 @@ def test_cancel_while_it_starts(tmp_path):
                 service.cancel(ids[-1], now=now)
             for id in ids:
                 assert (await finished(service, id)).state == "cancelled"
-            assert service.queue.floor.state.free == service.queue.floor.state.capacity
+            assert service.queue.scheduler.state.free == service.queue.scheduler.state.capacity
 
     play(tmp_path, story())
 
@@ -454,7 +454,7 @@ def test_suspend_with_resources_in_other_letters(tmp_path):
             await until(lambda: service.job(long).state == "suspended")
             for id in (*others, long):
                 assert (await finished(service, id)).state == "done"
-            assert service.queue.shares.limits.cores.free == tuple(sorted(os.sched_getaffinity(0)))
+            assert service.queue.allocation.limits.cores.free == tuple(sorted(os.sched_getaffinity(0)))
 
     play(tmp_path, story())
 
@@ -623,12 +623,12 @@ def test_the_rota_goes_on_where_it_was(tmp_path):
     async def story():
         async with open_service(tmp_path, plan_of(slots(2), policy), leave=True) as service:
             await finished(service, run(service, "exit 0", type="small"))
-            saved, wake = service.queue.floor.save(), service.queue.floor.wake
+            saved, wake = service.queue.scheduler.save(), service.queue.scheduler.wake
         async with open_service(tmp_path) as service:
-            again = service.queue.floor.save()
+            again = service.queue.scheduler.save()
             assert again["counters"] == saved["counters"]
             assert again["memory"] == saved["memory"]
-            assert service.queue.floor.wake == wake
+            assert service.queue.scheduler.wake == wake
             assert np.isfinite(wake)
 
     play(tmp_path, story())
@@ -790,7 +790,7 @@ def test_what_was_promised_is_done_by_the_next_daemon(tmp_path, monkeypatch):
             with pytest.raises(Died):
                 getattr(service, action)(*ids)
             monkeypatch.undo()
-            service.queue.turns._jobs.clear()  # what is only in memory is lost with it
+            service.queue.writes._jobs.clear()  # what is only in memory is lost with it
             return ids[0]
 
     async def story():

@@ -18,46 +18,47 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rota.live.attempts import boot_id, look
 from rota.live.errors import Damaged, Refused
-from rota.live.eventlog import EventLog
+from rota.live.jobs import Job, Request
 from rota.live.messages import BEFORE_START
-from rota.live.store import Job, Request, Store
+from rota.live.processes.records import boot_id, look
+from rota.live.storage.database import Database
+from rota.live.storage.event_log import EventLog
 
-__all__ = ["last_used", "open_store", "rebuild"]
+__all__ = ["last_used", "open_database", "rebuild"]
 
 _LOST = "(what it runs was lost with the database)"
 _MOST_DIGITS = 15
 
 
-def open_store(directory: Path, recover: bool, tell: Callable[[str], None]) -> Store:
+def open_database(directory: Path, recover: bool, tell: Callable[[str], None]) -> Database:
     """The database of a state directory. `Damaged` if it cannot be read or is behind `events.jsonl`, unless that is to be recovered."""
     path = directory / "rota.db"
     try:
-        store = _opened(path, every_page=recover)
+        database = _opened(path, every_page=recover)
     except Damaged as error:
         if not recover:
             raise
         _set_aside(path, tell, error)
-        store = Store(path)
+        database = Database(path)
     try:
         log = EventLog(directory / "events.jsonl")
         log.close()
-        if log.last > store.last("events") and not recover:
-            known = f"{directory / 'events.jsonl'} has {log.last:,} events, and the database beside it knows of {store.last('events'):,}"
+        if log.last > database.last("events") and not recover:
+            known = f"{directory / 'events.jsonl'} has {log.last:,} events, and the database beside it knows of {database.last('events'):,}"
             way_out = "put the right rota.db back, or start with --recover, which brings this one up to date from events.jsonl"
             anew = "to begin anew, move events.jsonl away, too"
             raise Damaged(f"{known}: it was lost, or an older one was put back; {way_out} ({anew})")
     except BaseException:
-        store.close()
+        database.close()
         raise
-    return store
+    return database
 
 
-def rebuild(store: Store, directory: Path, resources: tuple[str, ...], tell: Callable[[str], None]) -> None:
+def rebuild(database: Database, directory: Path, resources: tuple[str, ...], tell: Callable[[str], None]) -> None:
     """Brings the database up to date with `events.jsonl`; nothing is changed if it is."""
-    log, behind = directory / "events.jsonl", store.last("events")
-    past = _Past(store, resources)
+    log, behind = directory / "events.jsonl", database.last("events")
+    past = _Past(database, resources)
     last = behind
     for event in _events(log):
         if event["n"] > behind:
@@ -71,7 +72,7 @@ def rebuild(store: Store, directory: Path, resources: tuple[str, ...], tell: Cal
             told = {"job": job.id, "outcome": outcome, "exit_code": None, "response_s": job.response_s, "run_s": None}
             events.append({"n": last + 1 + len(events), "t": job.ended, "event": "end", **told})
     notes = {"floor": {"boot": past.boot}} if past.same_boot else {}
-    store.write(jobs=past.jobs.values(), requests=past.requests.values(), events=events, notes=notes)
+    database.write(jobs=past.jobs.values(), requests=past.requests.values(), events=events, notes=notes)
     lost = len(events) - 1
     left = sum(job.ended is None for job in past.jobs.values())
     tell(f"recovered from {log}: {len(past.jobs):,} jobs, {left:,} of which have not ended; {lost:,} could not be and were closed")
@@ -86,13 +87,13 @@ def last_used(directory: Path) -> int:
 class _Past:
     """Jobs as the events tell of them, on top of what the database knows."""
 
-    def __init__(self, store: Store, resources: tuple[str, ...]) -> None:
-        self._store, self._resources = store, resources
+    def __init__(self, database: Database, resources: tuple[str, ...]) -> None:
+        self._database, self._resources = database, resources
         self.boot, self.same_boot = boot_id(), False  # whether a job was found that was started since the machine was
         self.jobs: dict[int, Job] = {}
         self.requests: dict[int, Request] = {}  # of jobs that the database does not know
-        self._last_request = store.last("requests")
-        self._last_place = max((job.sequence or 0 for job in store.live()), default=0)
+        self._last_request = database.last("requests")
+        self._last_place = max((job.sequence or 0 for job in database.live()), default=0)
 
     def hear(self, event: dict[str, Any]) -> None:
         """What happened next; what does not concern a job that is known is passed over."""
@@ -140,7 +141,7 @@ class _Past:
         return str(outcome)
 
     def _job(self, id: int) -> Job | None:
-        if id not in self.jobs and (kept := self._store.job(id)) is not None:
+        if id not in self.jobs and (kept := self._database.job(id)) is not None:
             self.jobs[id] = kept
         return self.jobs.get(id)
 
@@ -167,14 +168,14 @@ def _events(path: Path) -> Iterator[dict[str, Any]]:
             yield event
 
 
-def _opened(path: Path, *, every_page: bool) -> Store:
-    store = Store(path)
+def _opened(path: Path, *, every_page: bool) -> Database:
+    database = Database(path)
     try:
-        store.check(every_page=every_page)  # before anything is begun
+        database.check(every_page=every_page)  # before anything is begun
     except BaseException:
-        store.close()
+        database.close()
         raise
-    return store
+    return database
 
 
 def _set_aside(path: Path, tell: Callable[[str], None], why: Damaged) -> None:

@@ -1,6 +1,6 @@
 """Recovery: what the database says of the jobs of an earlier daemon is held against what the machine says of them.
 
-The crew is open, so an attempt without a record that was never claimed was never run and never will be, unless it is ordered anew.
+The supervisors is open, so an attempt without a record that was never claimed was never run and never will be, unless it is ordered anew.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rota.errors import BadSpec
-from rota.live.attempts import Attempt
-from rota.live.crew import VANISHED
-from rota.live.intake import class_again
+from rota.live.jobs import Job, Request
 from rota.live.messages import BEFORE_START
-from rota.live.store import Job, Request
+from rota.live.processes.records import Attempt
+from rota.live.processes.supervisors import VANISHED
+from rota.live.scheduling.job_class import class_again
 from rota.model.live import OWN_TYPE
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ _SERVED = ("starting", "running")
 
 
 def recover(queue: Queue, jobs: list[Job], same_boot: bool) -> list[tuple[Job, Attempt]]:
-    """Puts the jobs of an earlier daemon on the floor, and has done again what may not have been; returns those whose attempt is over.
+    """Puts the jobs of an earlier daemon on the scheduler, and has done again what may not have been; returns those whose attempt is over.
 
-    Of these, one that has ended is not on the floor: there is nothing left that could be stopped. One that is lost holds what it has
+    Of these, one that has ended is not on the scheduler: there is nothing left that could be stopped. One that is lost holds what it has
     until it is sure that nothing of it is left.
     """
     queue.here = {job.id: job for job in jobs}
@@ -47,30 +47,30 @@ def recover(queue: Queue, jobs: list[Job], same_boot: bool) -> list[tuple[Job, A
                 found[id] = (None, "waiting")
     _refit(queue, (job for job in wanted if job.state in BEFORE_START))
     found = {id: seen for id, seen in found.items() if queue.here[id].sequence is not None}
-    queue.crew.tidy(attempts)
+    queue.supervisors.tidy(attempts)
     for id in sorted(found, key=lambda id: (found[id][1] != "running", queue.here[id].sequence)):
         job, (seen, state) = queue.here[id], found[id]
         if seen is not None and seen.state == "ended":
             over.append((job, seen))
             continue
-        queue.put_on_floor(job, state)
+        queue.put_on_scheduler(job, state)
         if seen is None:
             continue
         if job.state != "suspended":
-            queue.shares.hold(job)
+            queue.allocation.hold(job)
         if seen.state == "absent":
-            queue.turns.act("start", job)
+            queue.writes.act("start", job)
         elif seen.state == "alive":
             queue.running(id, job.attempt, seen.supervisor or 0)
             # The signal may not have been sent; sent twice it does no harm.
             told = {"cancel": "end", "cancel now": "kill"}.get(job.cancel, "resume" if job.state in _SERVED else job.state)
             if told != "resume" or seen.suspended:
-                queue.turns.act(told, job)
+                queue.writes.act(told, job)
         else:
             over.append((job, seen))
     for id, (seen, _) in found.items():
         if seen is not None and queue.here[id].state == "suspended":
-            queue.shares.hold(queue.here[id])
+            queue.allocation.hold(queue.here[id])
     if jobs:
         states = Counter(job.state for job in jobs)
         queue.tell(f"found {len(jobs)} jobs: {', '.join(f'{count} {state}' for state, count in states.items())}")
@@ -83,11 +83,11 @@ def is_unwanted(job: Job) -> bool:
 
 
 def _look(queue: Queue, jobs: list[Job], same_boot: bool) -> dict[int, tuple[Attempt | None, Any]]:
-    """What the machine has of each job: its attempt, if it has one, and its state on the floor."""
-    token = {job.id: queue.store.request(job.request).token for job in jobs if job.state != "waiting"}
-    seen = {id: queue.crew.find(id, queue.here[id].attempt, token[id]) for id in token}
+    """What the machine has of each job: its attempt, if it has one, and its state on the scheduler."""
+    token = {job.id: queue.database.request(job.request).token for job in jobs if job.state != "waiting"}
+    seen = {id: queue.supervisors.find(id, queue.here[id].attempt, token[id]) for id in token}
     missing = [(id, queue.here[id].attempt) for id, attempt in seen.items() if attempt.state == "absent"]
-    there = {id for id, _ in queue.crew.find_marked(missing)} if same_boot else set[int]()
+    there = {id for id, _ in queue.supervisors.find_marked(missing)} if same_boot else set[int]()
     return {job.id: _found(queue, job, seen.get(job.id), same_boot, job.pid is not None or job.id in there) for job in jobs}
 
 
@@ -109,7 +109,7 @@ def _found(queue: Queue, job: Job, seen: Attempt | None, same_boot: bool, began:
     elif seen.state == "absent" and job.state not in _SERVED:
         job.state, job.cores, job.gpus = "waiting", None, None
         return None, "waiting"
-    # One that is being cancelled is still running for the floor.
+    # One that is being cancelled is still running for the scheduler.
     return seen, "running" if job.state in _SERVED or (job.cancel and job.state == "stopping") else job.state
 
 
@@ -122,7 +122,7 @@ def _refit(queue: Queue, jobs: Iterable[Job]) -> None:
     changed: list[Job] = []
     for job in jobs:
         if job.request not in again:
-            again[job.request] = _again(queue, queue.store.request(job.request), len(again))
+            again[job.request] = _again(queue, queue.database.request(job.request), len(again))
         new, was_too_large = again[job.request], job.reason.startswith(TOO_LARGE)
         if isinstance(new, str):
             if not was_too_large:
@@ -131,14 +131,14 @@ def _refit(queue: Queue, jobs: Iterable[Job]) -> None:
         elif new.id != job.request or was_too_large:
             job.request, job.type = new.id, new.type
             if was_too_large:
-                job.state, job.reason = "blocked", ""  # it joins the queue when the floor is ready
+                job.state, job.reason = "blocked", ""  # it joins the queue when the scheduler is ready
         else:
             continue
         changed.append(job)
     requests = [new for old, new in again.items() if isinstance(new, Request) and new.id != old]
     queue.last_request = max((queue.last_request, *(request.id for request in requests)))
     if changed:
-        queue.store.write(jobs=changed, requests=requests)
+        queue.database.write(jobs=changed, requests=requests)
 
 
 def _again(queue: Queue, request: Request, number: int) -> Request | str:
@@ -147,7 +147,7 @@ def _again(queue: Queue, request: Request, number: int) -> Request | str:
         type, demand = class_again(request, queue.system)
     except BadSpec as error:
         return f"{TOO_LARGE}: {'; '.join(map(str, error.problems))}"
-    demand = queue.shares.limits.whole(demand) if type == OWN_TYPE else demand
+    demand = queue.allocation.limits.whole(demand) if type == OWN_TYPE else demand
     if (type, demand) == (request.type, request.demand):
         return request
     return replace(request, id=queue.last_request + 1 + number, type=type, demand=demand)

@@ -13,17 +13,17 @@ from typing import Any, ParamSpec, TypeVar
 
 from rota.errors import RotaError
 from rota.live.clock import Clock, boot_now
-from rota.live.errors import NoRoom, NoSuchJob
+from rota.live.errors import DiskFull, NoSuchJob
 from rota.live.faults import report_fault
-from rota.live.files import read_plain
-from rota.live.forecast import Outlook
+from rota.live.jobs import Job as Kept
 from rota.live.messages import ENDED, Changed, ChangeRequest, Explanation, Job, JobRequest, JobState, PlanVersion, Status, Submitted
-from rota.live.metrics import exposition
-from rota.live.planner import Planner, choose_plan
+from rota.live.planning.planner import Planner, choose_plan
 from rota.live.queue import Queue
-from rota.live.rebuild import open_store, rebuild
-from rota.live.store import Job as Kept
-from rota.live.view import job_message, status_of, why_not, with_futures
+from rota.live.rebuild import open_database, rebuild
+from rota.live.scheduling.forecast import Outlook
+from rota.live.storage.private_files import read_plain
+from rota.live.views.metrics import exposition
+from rota.live.views.view import job_message, status_of, why_not, with_futures
 from rota.policy import PlanFile
 
 __all__ = ["Service"]
@@ -63,19 +63,19 @@ class Service:
         tell: Callable[[str], None] = print,
     ) -> None:
         self.directory = directory
-        self._store = open_store(directory, recover, tell)
+        self._database = open_database(directory, recover, tell)
         try:
-            number, plan = choose_plan(self._store, plan)
+            number, plan = choose_plan(self._database, plan)
             if recover:
-                rebuild(self._store, directory, plan.system.resources, tell)
-            self.queue = Queue(directory, self._store, plan, number, seed=seed, tell=tell)
+                rebuild(self._database, directory, plan.system.resources, tell)
+            self.queue = Queue(directory, self._database, plan, number, seed=seed, tell=tell)
             self.planner = Planner(self.queue, plan, tell)
         except BaseException:
-            self._store.close()
+            self._database.close()
             raise
         self._one_at_a_time = asyncio.Lock()
         self._preparing: asyncio.Future[None] | None = None
-        self._clock = Clock(self._store)
+        self._clock = Clock(self._database)
 
     async def open(self) -> None:
         """Finds every job that was there and goes on with it."""
@@ -88,7 +88,7 @@ class Service:
         self._pruning.cancel()
         await self.planner.close()
         await self.queue.close()
-        self._store.close()
+        self._database.close()
 
     # ------------------------------------------------------------------------------------------------------------ jobs
 
@@ -105,8 +105,8 @@ class Service:
         """Jobs, newest first, in brief. What this turn changed is written first, so that the answer is what `job` would say."""
         self._write()
         return [
-            self._in_brief(self.queue.here.get(job.id) or self.queue.turns.pending(job.id) or job)
-            for job in self._store.jobs(state, type, name, limit, before)
+            self._in_brief(self.queue.here.get(job.id) or self.queue.writes.pending(job.id) or job)
+            for job in self._database.jobs(state, type, name, limit, before)
         ]
 
     @_changes
@@ -135,10 +135,10 @@ class Service:
         return self._message(await self.queue.wait(id, timeout_s))
 
     def _message(self, job: Kept) -> Job:
-        return job_message(self.queue, job, self._store.request(job.request))
+        return job_message(self.queue, job, self._database.request(job.request))
 
     def _in_brief(self, job: Kept) -> Job:
-        return job_message(self.queue, job, self._store.brief(job.request))
+        return job_message(self.queue, job, self._database.brief(job.request))
 
     def log(self, id: int, offset: int, limit: int) -> tuple[bytes, int, bool]:
         """A part of a job's output, where the next begins, and whether nothing more will come."""
@@ -162,7 +162,7 @@ class Service:
     def _explain(self, id: int) -> Explanation:
         """What is true at this moment."""
         job = self._found(id)
-        text, ahead = why_not(self.queue, job, self._store.request(job.request))
+        text, ahead = why_not(self.queue, job, self._database.request(job.request))
         return Explanation(id=id, state=job.state, text=text, ahead=ahead)
 
     async def _explain_with_futures(self, id: int) -> Explanation:
@@ -176,7 +176,7 @@ class Service:
             for here in queue.here.values()
             if here.served_s or here.since_boot is not None
         }
-        outlook = Outlook(queue.floor, served, id, queue.now(), self.planner.learnt())
+        outlook = Outlook(queue.scheduler, served, id, queue.now(), self.planner.learnt())
         if self._preparing is None or self._preparing.done():
             self._preparing = asyncio.ensure_future(asyncio.to_thread(outlook.prepare))
         await asyncio.wait([self._preparing], timeout=_PATIENCE_S)
@@ -214,11 +214,11 @@ class Service:
     def events(self, after: int, limit: int) -> list[dict[str, Any]]:
         """The newest events; the file `events.jsonl` has all."""
         self._write()
-        return self._store.events(after, limit)
+        return self._database.events(after, limit)
 
     def _write(self) -> None:
-        with suppress(NoRoom):  # who only looks is answered all the same, with what was written before
-            self.queue.turns.write()
+        with suppress(DiskFull):  # who only looks is answered all the same, with what was written before
+            self.queue.writes.write()
 
     def metrics(self) -> str:
         """The page for Prometheus."""
@@ -230,10 +230,10 @@ class Service:
             if (doubt := self._clock.doubt()) is not None:
                 self.queue.tell(doubt) if doubt else None
                 return
-            old = self._store.prune(time.time() - 86_400 * self.queue.settings.keep_days)
-        except NoRoom as error:
+            old = self._database.prune(time.time() - 86_400 * self.queue.settings.keep_days)
+        except DiskFull as error:
             self.queue.tell(str(error))
             return
-        self.queue.ended = Counter(self._store.counts()) if old else self.queue.ended
+        self.queue.ended = Counter(self._database.counts()) if old else self.queue.ended
         for id in old:
             (self.directory / "output" / f"{id}.log").unlink(missing_ok=True)
