@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, V
 from rota.arguments import checked_path, write_text
 from rota.errors import BadSpec, Problem, problems_of
 from rota.model import Preemption
-from rota.model.distribution import Finite, Positive
+from rota.model.sizes import Finite, Positive
 from rota.policy.msr import MSR, EmptySlots, Opening, Route
 from rota.policy.others import EASY, FCFS, FirstFit, MaxWeight, RandomizedTimers, ServerFilling
 

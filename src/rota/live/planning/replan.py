@@ -2,7 +2,7 @@
 
 One JSON object comes in on standard input, one goes out on standard output:
 
-    { "system": the TOML spec, "policy": the policy in use, as in its file, "design": true, "time_limit_s": 60, "jobs": 200000, "seed": 0 }
+    { "system": its tables, "policy": the policy in use, as in its file, "design": true, "time_limit_s": 60, "jobs": 200000, "seed": 0 }
     { "policy": …, "load": 0.83, "kept": false, "predicted": { "train": { "mean": 2.1, "p50": …, "p95": …, "p99": … } }, "remark": "",
       "time_s": 3.2 }
 
@@ -80,10 +80,11 @@ async def replan(
 
     Cancelling ends the process, and so does the end of the caller. Raises `ReplanFailed`, also when the time is over.
     """
+    from rota.model import system_to_dict
     from rota.policy import policy_to_json
 
     request = {
-        "system": system.to_toml(),
+        "system": system_to_dict(system),
         "policy": json.loads(policy_to_json(policy)),  # type: ignore[arg-type]  # a Custom one says itself that it has no file
         "design": design,
         "time_limit_s": time_limit_s,
@@ -186,11 +187,11 @@ def _exact(system: System, policy: Policy) -> Any:
 def _plan(request: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to a request."""
     from rota.capacity import system_load
-    from rota.model.spec import parse_system
+    from rota.model import system_from_dict
     from rota.policy import MSR, policy_from_json, policy_to_json
 
     began = time.perf_counter()
-    system = parse_system(request["system"])
+    system = system_from_dict(request["system"])
     policy = policy_from_json(json.dumps(request["policy"]))
     jobs, seed = int(request.get("jobs", JOBS)), int(request.get("seed", 0))
     load = system_load(system, time_limit_s=_LOAD_S).load
