@@ -24,13 +24,13 @@ from rota.live.errors import LiveError
 from rota.live.processes import forkserver
 from rota.live.processes.forkserver import LENGTH, REPLY
 
-__all__ = ["Launcher", "Order"]
+__all__ = ["Launcher", "Program"]
 
 _PATIENCE_S = 20.0  # for the answer to an order
 
 
 @dataclass(frozen=True)
-class Order:
+class Program:
     """What to run, and where. `attempt` is new for every start of the job; `memory_bytes` is a limit, by `cgroup` if one is given."""
 
     job: int
@@ -57,7 +57,7 @@ class Order:
 class Launcher:
     """A running launcher. Make one with `start`; `launch` never blocks, and orders are carried out in the order given."""
 
-    unanswered: dict[tuple[int, int], Order]
+    unanswered: dict[tuple[int, int], Program]
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Launcher:
         """Whether it takes orders: it has neither died nor been closed."""
         return self._open
 
-    def launch(self, order: Order) -> None:
+    def launch(self, order: Program) -> None:
         """Have this order carried out. Answered by `on_spawned` or `on_refused`; until then it is in `unanswered`."""
         self.unanswered[order.job, order.attempt] = order
         if not self._open:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rota.live.errors import LiveError
 from rota.live.processes.descriptors import share_descriptors
-from rota.live.processes.launcher import Launcher, Order
+from rota.live.processes.launcher import Launcher, Program
 from rota.live.processes.records import (
     Attempt,
     adopt,
@@ -95,7 +95,7 @@ class Supervisors:
 
     # ------------------------------------------------------------------------------------------------------------ orders
 
-    def start(self, order: Order) -> None:
+    def start(self, order: Program) -> None:
         """Starts a job."""
         self._sign(order.job, order.attempt, order.token)
         self._launcher.launch(order)
@@ -192,7 +192,7 @@ class Supervisors:
         for job, attempt in known:
             remove(self._run, job, attempt)
 
-    def tidy(self, wanted: set[tuple[int, int]]) -> None:
+    def remove_others(self, wanted: set[tuple[int, int]]) -> None:
         """Removes records of attempts whose end an earlier daemon knew: all but those that are wanted or alive."""
         remove_strangers(self._run)
         for name in os.listdir(self._run):

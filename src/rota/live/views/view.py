@@ -12,11 +12,12 @@ from rota import __version__
 from rota.decide import policy_name
 from rota.decide.msr import MSRData
 from rota.display import jobs_together
+from rota.live.clock import boot_now
+from rota.live.executor import Executor
 from rota.live.jobs import Job, Request
 from rota.live.messages import Explanation, ResourceUse, Status, TypeStatus
 from rota.live.messages import Job as JobMessage
 from rota.live.planning.learning import duration
-from rota.live.queue import Queue, boot_now
 from rota.live.resources.allocation import numbers
 from rota.live.scheduling.scheduler import OWN
 from rota.live.views.metrics import Histogram
@@ -31,16 +32,16 @@ _MOST_NAMED = 20
 _FUTURES = 10  # so many, or nothing is said about nine of ten
 
 
-def job_message(queue: Queue, job: Job, request: Request) -> JobMessage:
+def job_message(executor: Executor, job: Job, request: Request) -> JobMessage:
     """A job as its owner sees it."""
     since = 0.0 if job.since_boot is None else max(boot_now() - job.since_boot, 0.0)
-    pid = queue.supervisors.look(job.id, job.attempt).pid if job.state in ("running", "suspended", "stopping") else None
+    pid = executor.supervisors.look(job.id, job.attempt).pid if job.state in ("running", "suspended", "stopping") else None
     return JobMessage(
         id=job.id,
         name=job.name,
         type=job.type,
-        demand=dict(zip(queue.system.resources, request.demand, strict=False)),
-        state=job.state,
+        demand=dict(zip(executor.lifecycle.system.resources, request.demand, strict=False)),
+        state=job.state.value,
         argv=request.argv,
         cwd=request.cwd,
         array=job.array,
@@ -58,7 +59,7 @@ def job_message(queue: Queue, job: Job, request: Request) -> JobMessage:
         gpus=_listed(job.gpus),
         pid=pid,
         reason=job.reason,
-        output=f"{queue.directory}/output/{job.id}.log",
+        output=f"{executor.directory}/output/{job.id}.log",
         cut=list(request.cut),
     )
 
@@ -71,30 +72,30 @@ def _listed(text: str | None) -> list[int] | None:
 # ---------------------------------------------------------------------------------------------------------------- status
 
 
-def status_of(queue: Queue, planner: Planner) -> Status:
+def status_of(executor: Executor, planner: Planner) -> Status:
     """The scheduler at this moment."""
-    scheduler, system = queue.scheduler, queue.system
+    scheduler, system = executor.lifecycle.scheduler, executor.lifecycle.system
     estimate = planner.estimate()
-    counts = queue.ended + Counter(job.state for job in queue.here.values())
-    counter = queue.counters.decision
+    counts = executor.ended + Counter(job.state for job in executor.lifecycle.jobs.values())
+    counter = executor.counters.decision
     n = sum(counter.counts)
-    warnings = list(queue.allocation.limits.remarks())
+    warnings = list(executor.lifecycle.allocation.limits.remarks())
     if estimate.overload:
         warnings.append(estimate.overload)
-    if queue.writes.disk_full:
-        warnings.append(queue.writes.disk_full)
-    phase, until = phase_of(queue)
+    if executor.writes.disk_full:
+        warnings.append(executor.writes.disk_full)
+    phase, until = phase_of(executor)
     return Status(
         version=__version__,
         policy=policy_name(scheduler.policy),
-        plan=queue.plan_number,
+        plan=executor.lifecycle.plan_number,
         pinned=planner.pinned,
-        preemption=queue.settings.preemption,
-        uptime_s=boot_now() - queue.began,
+        preemption=executor.lifecycle.settings.preemption,
+        uptime_s=boot_now() - executor.began,
         now=time.time(),
-        resources=_resources(queue),
-        types=[_type_status(queue, planner, i, estimate) for i in range(len(system.names))],
-        own=_own_status(queue),
+        resources=_resources(executor),
+        types=[_type_status(executor, planner, i, estimate) for i in range(len(system.names))],
+        own=_own_status(executor),
         counts=dict(counts),
         phase=phase,
         next_switch_s=until,
@@ -103,7 +104,7 @@ def status_of(queue: Queue, planner: Planner) -> Status:
         load_basis=estimate.basis,
         planned_load=planner.load,
         warnings=warnings,
-        starts=queue.counters.starts,
+        starts=executor.counters.starts,
         decisions=n,
         decision_us=1e6 * counter.total / n if n else None,
         decision_p99_us=_quantile(counter, 0.99),
@@ -111,8 +112,8 @@ def status_of(queue: Queue, planner: Planner) -> Status:
     )
 
 
-def _resources(queue: Queue) -> list[ResourceUse]:
-    scheduler, system = queue.scheduler, queue.system
+def _resources(executor: Executor) -> list[ResourceUse]:
+    scheduler, system = executor.lifecycle.scheduler, executor.lifecycle.system
     used = np.zeros(len(system.capacity))
     kept = np.zeros(len(system.capacity))
     for job in scheduler.jobs.values():
@@ -122,7 +123,7 @@ def _resources(queue: Queue) -> list[ResourceUse]:
             kept += job.demand
         elif job.state == "suspended":
             kept += job.demand * scheduler.kept_when_suspended
-    enforced = queue.allocation.limits.enforcement()
+    enforced = executor.lifecycle.allocation.limits.enforcement()
     return [
         ResourceUse(
             name=name,
@@ -135,23 +136,23 @@ def _resources(queue: Queue) -> list[ResourceUse]:
     ]
 
 
-def _type_status(queue: Queue, planner: Planner, i: int, estimate: object) -> TypeStatus:
-    scheduler, name, unit_s = queue.scheduler, queue.system.names[i], queue.unit_s
-    response, predicted = queue.measures.response(name), planner.plan.predicted.get(name, {})
+def _type_status(executor: Executor, planner: Planner, i: int, estimate: object) -> TypeStatus:
+    scheduler, name, unit_s = executor.lifecycle.scheduler, executor.lifecycle.system.names[i], executor.lifecycle.unit_s
+    response, predicted = executor.measures.response(name), planner.plan.predicted.get(name, {})
     seen = planner.estimate() if estimate is None else estimate
     data = scheduler.state.data
     slots = int(data.schedules[scheduler.state.counters[0], i]) if isinstance(data, MSRData) else None
     return TypeStatus(
         name=name,
-        demand=dict(zip(queue.system.resources, queue.system.demand[i].tolist(), strict=True)),
+        demand=dict(zip(executor.lifecycle.system.resources, executor.lifecycle.system.demand[i].tolist(), strict=True)),
         waiting=int(scheduler.state.system[i] - scheduler.state.running[i]),
         running=int(scheduler.state.running[i]),
         slots=slots,
         ended=response.count,
         arrival_rate=seen.arrival_rate[i],  # type: ignore[attr-defined]
-        planned_arrival_rate=float(queue.system.arrival_rate[i] / unit_s),
+        planned_arrival_rate=float(executor.lifecycle.system.arrival_rate[i] / unit_s),
         mean_size_s=seen.mean_size_s[i],  # type: ignore[attr-defined]
-        planned_mean_size_s=float(unit_s / queue.system.service_rate[i]),
+        planned_mean_size_s=float(unit_s / executor.lifecycle.system.service_rate[i]),
         mean_response_s=response.mean,
         p95_response_s=response.p95,
         predicted_mean_response_s=_seconds(predicted.get("mean"), unit_s),
@@ -159,9 +160,9 @@ def _type_status(queue: Queue, planner: Planner, i: int, estimate: object) -> Ty
     )
 
 
-def _own_status(queue: Queue) -> TypeStatus | None:
-    own = [job for job in queue.scheduler.jobs.values() if job.kind == OWN]
-    response = queue.measures.response(OWN_TYPE)
+def _own_status(executor: Executor) -> TypeStatus | None:
+    own = [job for job in executor.lifecycle.scheduler.jobs.values() if job.kind == OWN]
+    response = executor.measures.response(OWN_TYPE)
     if not own and not response.count:
         return None
     running = sum(job.state == "running" for job in own)
@@ -191,15 +192,15 @@ def _quantile(histogram: Histogram, level: float) -> float | None:
     return None
 
 
-def phase_of(queue: Queue) -> tuple[str, float | None]:
+def phase_of(executor: Executor) -> tuple[str, float | None]:
     """What the rota does now, in words, and the seconds to its next move by the clock; ('', …) for other policies."""
-    scheduler = queue.scheduler
-    until = max(scheduler.wake * queue.unit_s - boot_now(), 0.0) if np.isfinite(scheduler.wake) else None
+    scheduler = executor.lifecycle.scheduler
+    until = max(scheduler.wake * executor.lifecycle.unit_s - boot_now(), 0.0) if np.isfinite(scheduler.wake) else None
     data = scheduler.state.data
     if not isinstance(data, MSRData):
         return "", until
     s = int(scheduler.state.counters[0])
-    names = queue.system.names
+    names = executor.lifecycle.system.names
     if data.working[s]:
         return jobs_together(data.schedules[s], names), until
     return f"switching to {jobs_together(data.schedules[data.goal[s]], names)}", until
@@ -208,23 +209,23 @@ def phase_of(queue: Queue) -> tuple[str, float | None]:
 # ---------------------------------------------------------------------------------------------------------------- explain
 
 
-def why_not(queue: Queue, job: Job, request: Request) -> tuple[str, int | None]:
+def why_not(executor: Executor, job: Job, request: Request) -> tuple[str, int | None]:
     """Why a job is not running, and how many of its type are before it."""
     if job.state == "held":
         return f"It is held ({job.reason}): rota release {job.id} lets it join the queue.", None
     if job.state == "blocked":
-        ids = [str(id) for id in (*request.after, *request.after_any) if id in queue.here]
+        ids = [str(id) for id in (*request.after, *request.after_any) if id in executor.lifecycle.jobs]
         more = f" and {len(ids) - _MOST_NAMED:,} more" if len(ids) > _MOST_NAMED else ""
         return f"It waits for job{'s' if len(ids) > 1 else ''} {', '.join(ids[:_MOST_NAMED])}{more} to end.", None
     if job.state in ("starting", "running"):
         return "It runs.", None
     if job.state == "stopping" and job.cancel:
-        return f"It was cancelled and is told to end; after {queue.settings.grace_s:g} s it is killed.", None
+        return f"It was cancelled and is told to end; after {executor.lifecycle.settings.grace_s:g} s it is killed.", None
     if job.state == "stopping":
-        return f"It was told to stop and has {queue.settings.grace_s:g} s to do so; it starts again later.", None
+        return f"It was told to stop and has {executor.lifecycle.settings.grace_s:g} s to do so; it starts again later.", None
     if job.state not in ("waiting", "suspended"):
         return f"It has ended: {job.state}{f' ({job.reason})' if job.reason else ''}.", None
-    scheduler, kind = queue.scheduler, queue.scheduled_kind(job)
+    scheduler, kind = executor.lifecycle.scheduler, executor.lifecycle.scheduled_kind(job)
     ahead = 0
     for id in scheduler.waiting(kind):
         if id == job.id:
@@ -239,7 +240,7 @@ def why_not(queue: Queue, job: Job, request: Request) -> tuple[str, int | None]:
     short = np.flatnonzero(here.demand > scheduler.state.free)
     if len(short):
         need, free = here.demand * scheduler.unit, scheduler.state.free * scheduler.unit
-        parts = [f"{need[r]:g} {queue.system.resources[r]} ({free[r]:g} free)" for r in short]
+        parts = [f"{need[r]:g} {executor.lifecycle.system.resources[r]} ({free[r]:g} free)" for r in short]
         sentences.append(f"It needs {', '.join(parts)}.")
     data = scheduler.state.data
     if kind == OWN:
@@ -247,10 +248,10 @@ def why_not(queue: Queue, job: Job, request: Request) -> tuple[str, int | None]:
     elif isinstance(data, MSRData):
         s = int(scheduler.state.counters[0])
         slots, running = int(data.schedules[s, kind]), int(scheduler.state.running[kind])
-        phase, until = phase_of(queue)
+        phase, until = phase_of(executor)
         if slots == 0:
             rows = scheduler.policy.candidates  # type: ignore[union-attr]
-            served = dict.fromkeys(jobs_together(row, queue.system.names) for row in rows if row[kind] > 0)
+            served = dict.fromkeys(jobs_together(row, executor.lifecycle.system.names) for row in rows if row[kind] > 0)
             sentences.append(f"The rota now has {phase}, without a place for its type; it has one in: {'; '.join(served) or 'none'}.")
         elif running >= slots:
             sentences.append(f"The rota now has {phase}: {slots} place{'s' if slots > 1 else ''} for its type, all taken.")
