@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 from rota.errors import RotaError
 
 if TYPE_CHECKING:
+    from rota.capacity import Load
     from rota.model import System
     from rota.policy import MSR, Policy
 
@@ -194,10 +195,11 @@ def _plan(request: Mapping[str, Any]) -> dict[str, Any]:
     system = system_from_dict(request["system"])
     policy = policy_from_json(json.dumps(request["policy"]))
     jobs, seed = int(request.get("jobs", JOBS)), int(request.get("seed", 0))
-    load = system_load(system, time_limit_s=_LOAD_S).load
+    best = system_load(system, time_limit_s=_LOAD_S)
+    load = best.load
     if load == 0:
         raise ReplanFailed("no jobs arrive: there is nothing to plan")
-    feasible = system if load < 1 else system.scaled(factor=_FULL / load)
+    feasible = best if load < 1 else best.scaled(_FULL / load)
     kept, remark = True, ""
     if request.get("design", True) and isinstance(policy, MSR):
         policy, kept = _designed(feasible, policy, float(request.get("time_limit_s", 60.0)), jobs, seed)
@@ -216,14 +218,16 @@ def _plan(request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _designed(system: System, old: MSR, time_limit_s: float, jobs: int, seed: int) -> tuple[MSR, bool]:
+def _designed(load: Load, old: MSR, time_limit_s: float, jobs: int, seed: int) -> tuple[MSR, bool]:
     """A new rota of the old one's kind, or the old one if that is as good; and whether it is."""
     from rota.design import design_policy
     from rota.simulation import simulate
 
+    system = load.system
     new = design_policy(
         system,
         old.preemption,
+        load=load,
         setup_rate=old.setup_rate,
         objective="response-time",
         route=old.route if isinstance(old.route, str) else "type-order",
