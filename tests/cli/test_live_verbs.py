@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rota
-from rota.cli import live_parts, logs, main
+from rota.cli import logs, main
 from rota.live.api import make_app
 from rota.live.errors import NoSuchJob, NoSuchPlan, Refused
 from rota.live.listen import serve_http
@@ -849,38 +849,3 @@ def test_tokens(directory, run, monkeypatch):
     assert run("token", "remove", "laptop")[0] == 2
     for at in (str(directory / "none"), "http://127.0.0.1:1"):
         assert run("token", "list", "--at", at)[0] == 2
-
-
-# ----------------------------------------------------------------------------------------------------------------------- the words
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0 ms"),
-        (0.0234, "23 ms"),
-        (3.21, "3.2 s"),
-        (9.96, "10 s"),
-        (59.7, "1 min"),
-        (250, "4 min 10 s"),
-        (3599.6, "1 h"),
-        (7500, "2 h 5 min"),
-        (86399, "1 d"),
-        (100 * 86400 + 4 * 3600, "100 d 4 h"),
-    ],
-)
-def test_durations(seconds, text):
-    """Durations are written for people, with two parts at most."""
-    assert live_parts.duration(seconds) == text
-
-
-@given(st.floats(0.01, 1e8))
-def test_a_duration_reads_back(seconds):
-    """What is written can be read, and is right to a twentieth."""
-    assert live_parts.parse_duration(live_parts.duration(seconds), "it") == pytest.approx(seconds, rel=0.05)
-
-
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=20, unique=True))
-def test_numbers_read_back(ids):
-    """Numbers of jobs written as ranges are the same numbers."""
-    assert live_parts.parse_ids([live_parts.ids_text(ids)]) == ids

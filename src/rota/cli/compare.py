@@ -11,6 +11,7 @@ from cyclopts import Parameter
 import rota
 from rota.cli.output import ProgressLine, check_place, finite, print_json, print_table, remark, verdict_cells
 from rota.cli.simulate import named_or_read, progress_text, remark_on_preemption, workload_of
+from rota.display import interval_cells
 
 if TYPE_CHECKING:
     from rota.simulation import SimulationProgress
@@ -90,12 +91,11 @@ def compare(
                     *(
                         verdict_cells(row, 7)
                         or (
-                            f"{row['mean_response_time']:.5g}",
-                            f"{row['interval']:.2g}",
+                            *interval_cells(row["mean_response_time"], row["interval"]),
                             *(
                                 ("–", "")
                                 if row["worse_than_best_by"] == 0
-                                else (f"{row['worse_than_best_by']:.4g}", f"{row['worse_interval']:.2g}")
+                                else interval_cells(row["worse_than_best_by"], row["worse_interval"], 4)
                             ),
                             *(f"{row[p]:.4g}" for p in ("p50", "p95", "p99")),
                         )

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 import rota
-from rota.cli.live_parts import At, Json, clock, command_text, connect, duration, printable, read_jobs, shorten
+from rota.cli.live_parts import At, Json, clock, command_text, connect, printable, read_jobs, shorten
 from rota.cli.output import print_json, print_table, remark
+from rota.display import duration
 
 if TYPE_CHECKING:
     from rota.live.messages import Job, JobState

@@ -18,6 +18,7 @@ from cyclopts import Parameter
 import rota
 from rota.cli.capacity import as_fields as load_fields
 from rota.cli.output import ProgressLine, check_place, finite, jobs_together, print_json, print_table, remark, verdict_cells
+from rota.display import interval_cells, number
 
 if TYPE_CHECKING:
     from rota.policy import PlanFile
@@ -203,8 +204,8 @@ def print_plan(found: rota.Plan) -> None:
         label = f"{row['policy']} *" if row["recommended"] else row["policy"]
         cells = verdict_cells(row, 6)
         if not cells:
-            apart = ("–", "") if row["difference"] is None else (f"{row['difference']:+.3g}", f"{row['difference_interval']:.2g}")
-            cells = (f"{row['mean_response_time']:.4g}", f"{row['interval']:.2g}", *apart, f"{row['p95']:.4g}", f"{row['p99']:.4g}")
+            apart = ("–", "") if row["difference"] is None else (f"{row['difference']:+.3g}", number(row["difference_interval"], 2))
+            cells = (*interval_cells(row["mean_response_time"], row["interval"], 4), *apart, f"{row['p95']:.4g}", f"{row['p99']:.4g}")
         rows.append((label, *cells, grows))
     print_table(
         f"Response time, {found.jobs:,} jobs each, the same for all, seed {found.seed}",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rota.cli.live_parts import At, Json, amounts, clock, command_text, connect, duration, ids_text, parse_id, printable
+from rota.cli.live_parts import At, Json, amounts, clock, command_text, connect, ids_text, parse_id, printable
 from rota.cli.output import print_json
+from rota.display import duration
 
 if TYPE_CHECKING:
     from rota.live.messages import Job

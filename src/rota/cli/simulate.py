@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 import rota
 from rota.cli.output import ProgressLine, check_output, finite, print_json, print_table, remark
-from rota.display import number
+from rota.display import interval_cells, number, with_interval
 
 if TYPE_CHECKING:
     from rota.model import Workload
@@ -152,12 +152,12 @@ def _replicate(
         return
     print(f"{found.results[0].name}: {replications} runs of {found.results[0].jobs:,} jobs, seed {seed}")
     if not math.isnan(found.mean_response_time):
-        print(f"Mean response time {found.mean_response_time:.5g} ± {found.interval:.2g} (95 %)")
+        print(f"Mean response time {with_interval(found.mean_response_time, found.interval)} (95 %)")
     for name, count in zip(system.names, found.counted.tolist(), strict=True):
         if name in found.unknown:
             print(f"Only {count:,} jobs of '{name}' counted: too few for a mean.")
     rows = zip(system.names, found.mean_queue_length, found.mean_queue_length_interval, strict=True)
-    print_table("Jobs in the system", ["", "E[Q]", "±"], [(name, f"{mean:.5g}", f"{width:.2g}") for name, mean, width in rows])
+    print_table("Jobs in the system", ["", "E[Q]", "±"], [(name, *interval_cells(mean, width)) for name, mean, width in rows])
 
 
 def workload_of(path: str | None, loops: int | None, warmup_loops: int, warmup: float | None) -> tuple[Workload | None, float | None]:
@@ -256,7 +256,7 @@ def print_result(result: rota.Result) -> None:
         return
     left_out = f", warm-up {result.warmup:.0%} left out" if result.warmup else ", all jobs"
     if not math.isnan(result.mean_response_time):
-        print(f"Mean response time {result.mean_response_time:.5g} ± {result.interval:.2g} (95 %){left_out}")
+        print(f"Mean response time {with_interval(result.mean_response_time, result.interval)} (95 %){left_out}")
     for sentence in result.remarks:
         print(sentence)
     print_table(
@@ -266,10 +266,8 @@ def print_result(result: rota.Result) -> None:
             (
                 name,
                 f"{result.counted[i]:,}",
-                number(result.mean_queue_length[i], 5),
-                number(result.mean_queue_length_interval[i], 2),
-                number(result.response_time[i], 5),
-                number(result.response_time_interval[i], 2),
+                *interval_cells(result.mean_queue_length[i], result.mean_queue_length_interval[i]),
+                *interval_cells(result.response_time[i], result.response_time_interval[i]),
                 number(result.waiting_time[i]),
                 number(result.slowdown[i]),
                 *(number(result.type_response_time_quantiles[p][i]) for p in (0.5, 0.95, 0.99)),

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 import rota
 from rota.cli.output import ProgressLine, check_place, finite, print_json, print_table, remark, verdict_cells
+from rota.display import interval_cells, rough_duration
 
 if TYPE_CHECKING:
     from rota.study import SweepProgress
@@ -74,7 +75,7 @@ def sweep(
 
         def show(at: SweepProgress) -> None:
             if at.left_s is not None:
-                line.update(at.time_s, f"{at.done} of {at.total} runs done, {_duration(at.left_s)} left")
+                line.update(at.time_s, f"{at.done} of {at.total} runs done, {rough_duration(at.left_s)} left")
             elif at.found:
                 remark(f"{at.found} of {at.total} runs found in {output}")
 
@@ -124,8 +125,7 @@ def _print_cases(cases: list[dict[str, Any]]) -> None:
             what = ["cannot run", "", "", "", ""]
         else:
             what = list(verdict_cells(case, 5)) or [
-                f"{case['mean_response_time']:.5g}",
-                f"{case['interval']:.2g}",
+                *interval_cells(case["mean_response_time"], case["interval"]),
                 *(f"{case[p]:.4g}" for p in ("p50", "p95", "p99")),
             ]
         rows.append([*where, str(case["runs"]), *what, "" if case["preemption_rate"] is None else f"{case['preemption_rate']:.4g}"])
@@ -142,10 +142,3 @@ def _errors(cases: list[dict[str, Any]]) -> dict[tuple[str, str], list[str]]:
             where = f"{case['load']:.4g}" + ("" if rate is None else f" with switching rate {rate:.4g}")
             found.setdefault((case["policy"], case["error"]), []).append(where)
     return found
-
-
-def _duration(seconds: float) -> str:
-    """A time to wait, in words."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

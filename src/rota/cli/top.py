@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 import rota
-from rota.cli.live_parts import At, Json, command_text, connect, duration, printable, shorten
+from rota.cli.live_parts import At, Json, command_text, connect, printable, shorten
 from rota.cli.output import print_json
+from rota.display import duration
 
 if TYPE_CHECKING:
     from rich.console import Group

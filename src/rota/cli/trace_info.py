@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 import rota
 from rota.cli.output import finite, print_json, print_table, remark
+from rota.display import rough_duration
 
 if TYPE_CHECKING:
     from rota.traces.info import TraceInfo
@@ -67,7 +68,7 @@ def print_info(found: TraceInfo, types: int) -> None:
     """The tables of `rota trace info`."""
     seconds = f"{found.span:,.0f} s" if found.span >= 1e6 else f"{found.span:,.6g} s"
     kinds = "1 type" if found.types.height == 1 else f"{found.types.height:,} types"
-    print(f"{found.jobs:,} jobs in {_duration(found.span)} ({seconds}), {kinds}")
+    print(f"{found.jobs:,} jobs in {rough_duration(found.span, 3)} ({seconds}), {kinds}")
     rows = [
         (
             row["name"],
@@ -97,9 +98,8 @@ def print_info(found: TraceInfo, types: int) -> None:
         left=(),
     )
     print_failure_rate(found)
-    print_table(
-        "Index of dispersion of arrivals", [_duration(w) for w in found.dispersion], [[f"{x:.4g}" for x in found.dispersion.values()]], ()
-    )
+    windows = [rough_duration(width) for width in found.dispersion]
+    print_table("Index of dispersion of arrivals", windows, [[f"{x:.4g}" for x in found.dispersion.values()]], left=())
     print(f"\nGaps between arrivals: cv {found.gap_cv:.3g}; {found.zero_gaps:.1%} are 0.")
     seen = f"the batch of a typical job has {found.batch_seen:.4g}"
     print(f"Batches: {found.batches:,}, mean {found.batch_mean:.4g}, largest {found.batch_max:,}; {seen}.")
@@ -117,11 +117,3 @@ def print_failure_rate(found: TraceInfo) -> None:
         steps[step] = (before[0] + ends, before[1] + (ends / rate if rate > 0 else 0.0))  # jobs that end, time spent
     rows = [(f"{4.0**i:,.4g}", f"{4.0 ** (i + 1):,.4g}", f"{ends / spent:.3g}") for i, (ends, spent) in steps.items() if spent > 0]
     print_table("Failure rate of sizes", ["from age (s)", "to", "per s"], rows, left=())
-
-
-def _duration(seconds: float) -> str:
-    """A length of time in its largest fitting unit."""
-    for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= length:
-            return f"{seconds / length:.3g} {unit}"
-    return f"{seconds:.3g} s"

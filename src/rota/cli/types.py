@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from rota.cli.live_parts import At, Json, amounts, connect, duration, printable
+from rota.cli.live_parts import At, Json, amounts, connect, printable
 from rota.cli.output import print_json, print_table
+from rota.display import duration
 
 
 def types(*, at: At = None, json: Json = False) -> None:
