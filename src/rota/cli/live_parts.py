@@ -8,9 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Group, Parameter
+from typing import TYPE_CHECKING
 
 import rota
 from rota.display import duration
@@ -18,10 +16,6 @@ from rota.display import duration
 if TYPE_CHECKING:
     from rota.live.client import Client
     from rota.live.messages import Job, JobState
-
-RUN_JOBS = Group("Run jobs", sort_key=1)
-At = Annotated[str | None, Parameter(env_var="ROTA_ADDRESS", show_env_var=False)]
-Json = Annotated[bool, Parameter(negative="")]
 
 _MOST_IDS = 100_000
 _PAGE = 1000

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 import rota
 from rota.cli.output import ProgressLine, remark
+from rota.cli.parameters import Flag
 
 if TYPE_CHECKING:
     from rota.policy import PlanFile
@@ -26,7 +27,7 @@ def serve(
     grace: float | None = None,
     learn: bool | None = None,
     seed: int = 0,
-    recover: Annotated[bool, Parameter(negative="")] = False,
+    recover: Flag = False,
     verbose: Annotated[bool, Parameter(alias="-v", negative="")] = False,
 ) -> None:
     """Runs a plan on this machine: takes jobs, decides which of them run together, and runs them.

@@ -6,12 +6,13 @@ import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any
 
 import rota
-from rota.cli.output import ProgressLine, check_output, finite, print_json, print_table, remark
+from rota.arguments import whole_file
+from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
+from rota.cli.outputs import check_output
+from rota.cli.parameters import Force, JobCount, Json, Loops, Seed, SystemFile, WarmupLoops, WorkloadName
 from rota.display import interval_cells, number, with_interval
 
 if TYPE_CHECKING:
@@ -21,22 +22,23 @@ if TYPE_CHECKING:
 
 
 def simulate(
-    file: Path,
+    file: SystemFile,
     policy: str,
     /,
     *,
-    jobs: int | None = None,
-    seed: int = 0,
-    workload: str | None = None,
-    loops: int | None = None,
-    warmup_loops: int = 0,
+    jobs: JobCount = None,
+    seed: Seed = 0,
+    workload: WorkloadName = None,
+    loops: Loops = None,
+    warmup_loops: WarmupLoops = 0,
     until: float | None = None,
     warmup: float | None = None,
     log: Path | None = None,
     log_jobs: int = 1000,
+    force: Force = False,
     replications: int | None = None,
     workers: int = 1,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
 ) -> None:
     """Simulates a policy: response times with confidence intervals, tails, utilization.
 
@@ -44,22 +46,9 @@ def simulate(
 
     Parameters
     ----------
-    file
-        The system, a TOML file (see: rota schema).
     policy
         A name (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers, server-filling), a policy file (from: rota design -o),
         or your own as module:function.
-    jobs
-        How many jobs arrive: a million, or all of --workload, if not given.
-    seed
-        The same seed gives the same result, and the same jobs to every policy.
-    workload
-        The jobs: a trace (from: rota trace import) whose types are the file's, or your own arrivals as module:name. Poisson arrivals and
-        the file's sizes if not given.
-    loops
-        Play the workload so many times over.
-    warmup_loops
-        Leave out so many of the loops from the start.
     until
         Stop as soon as the 95 % interval of the mean response time is this narrow, relative to the mean; --jobs is then the most.
     warmup
@@ -72,11 +61,9 @@ def simulate(
         Run so many independent simulations instead of one, and take the interval from their spread.
     workers
         Processes for --replications; the result does not depend on it.
-    json
-        Print one JSON object instead of tables.
     """
+    check_output(log, force, "--log")
     system = rota.read_system(file)
-    check_output(log, True, "--log")
     played, warmup = workload_of(workload, loops, warmup_loops, warmup)
     if replications is not None:
         if until is not None or log is not None:
@@ -102,7 +89,8 @@ def simulate(
             progress=show,
         )
     if log is not None and result.log is not None:
-        result.log.write_parquet(log)
+        with whole_file(log) as place:
+            result.log.write_parquet(place)
         remark(f"{len(result.log)} events written to {log}")
     if result.interrupted:
         remark(f"interrupted after {result.jobs:,} jobs")

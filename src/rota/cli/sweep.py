@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any
 
 import rota
-from rota.cli.output import ProgressLine, check_place, finite, print_json, print_table, remark, verdict_cells
-from rota.display import interval_cells, rough_duration
+from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
+from rota.cli.outputs import check_output
+from rota.cli.parameters import Force, Json, Output, SystemFile, Workers, WorkloadName
+from rota.display import interval_cells, rough_duration, verdict_cells
 
 if TYPE_CHECKING:
     from rota.study import SweepProgress
 
 
 def sweep(
-    file: Path,
+    file: SystemFile,
     /,
     *,
     policies: str,
-    output: Annotated[Path, Parameter(alias="-o")],
+    output: Output,
     loads: str | None = None,
     switching_rates: str | None = None,
     setup_rates: str | None = None,
     jobs: str | None = None,
     seeds: int = 3,
-    workload: str | None = None,
-    workers: int | None = None,
+    workload: WorkloadName = None,
+    workers: Workers = None,
     scheduler: str | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    force: Force = False,
+    json: Json = False,
 ) -> None:
     """Simulates policies over a grid of loads, switching rates, setup rates and seeds.
 
@@ -38,16 +38,14 @@ def sweep(
 
     Parameters
     ----------
-    file
-        The system, a TOML file (see: rota schema).
     policies
         With commas between them: names (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers, server-filling), policy files
         (from: rota design -o), your own as module:function, or pMSR, nMSR, sMSR, each with +backfill if wanted, which are designed for
         each point of the grid.
     output
-        The results, a parquet file. Runs that it holds are not repeated; rows of other grids stay in it.
+        The results, a parquet file. Runs that it holds are not repeated, unless with --force; rows of other grids stay in it.
     loads
-        System loads; the one of the file if not given.
+        System loads; the one of the file if not given. A trace as --workload comes faster or slower.
     switching_rates
         For policies that switch; the best one for each load if not given.
     setup_rates
@@ -56,26 +54,21 @@ def sweep(
         How many jobs arrive in a run: a million, or all of --workload, if not given.
     seeds
         How many seeds: 0, 1, 2, … The same seed gives the same jobs to every policy.
-    workload
-        The jobs: a trace (from: rota trace import) whose types are the file's, faster or slower at other loads; or your own arrivals as
-        module:name. Poisson arrivals and the file's sizes if not given.
-    workers
-        Processes on this machine, one per core if not given; 0 runs all in this one. The results do not depend on it.
     scheduler
         The address of a Dask scheduler, as tcp://10.0.0.1:8786, to run on its workers instead.
-    json
-        Print one JSON object instead of a table.
     """
-    system = rota.read_system(file)
-    check_place(output)
     from rota.study import numbers, over_seeds
     from rota.study import sweep as run_sweep
+    from rota.study.results import is_results_file
+
+    check_output(output, force or is_results_file(output))
+    system = rota.read_system(file)
 
     with ProgressLine() as line:
 
         def show(at: SweepProgress) -> None:
             if at.left_s is not None:
-                line.update(at.time_s, f"{at.done} of {at.total} runs done, {rough_duration(at.left_s)} left")
+                line.update(at.time_s, f"{at.done} of {at.total} runs done, {rough_duration(round(at.left_s))} left")
             elif at.found:
                 remark(f"{at.found} of {at.total} runs found in {output}")
 
@@ -90,6 +83,7 @@ def sweep(
                 workload=workload,
                 seeds=seeds,
                 output=output,
+                anew=force,
                 workers=workers,
                 scheduler=scheduler,
                 progress=show,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any, Literal
 
 import rota
 from rota.cli.output import finite, print_json, print_table, remark
+from rota.cli.outputs import check_folder, check_output
+from rota.cli.parameters import Force, Json
 from rota.display import rough_duration
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ def info(
     batch_gap: float = 0.0,
     pictures: Path | None = None,
     picture_format: Literal["svg", "png", "html"] = "svg",
-    json: Annotated[bool, Parameter(negative="")] = False,
+    force: Force = False,
+    json: Json = False,
 ) -> None:
     """Describes a trace: jobs, types, load, sizes, and how bursty the arrivals are.
 
@@ -40,12 +41,16 @@ def info(
         Write pictures into this folder: sizes, failure rate, arrivals, index of dispersion, demands.
     picture_format
         The format of the pictures.
-    json
-        Print one JSON object instead of tables.
     """
     if types < 0 or not batch_gap >= 0:
         wrong = ("--types", types) if types < 0 else ("--batch-gap", batch_gap)
         raise rota.BadSpec([rota.Problem(wrong[0], "must be at least 0", wrong[1])])
+    if pictures is not None:
+        from rota.traces.pictures import picture_paths
+
+        check_folder(pictures, "--pictures")
+        for path in picture_paths(pictures, picture_format):
+            check_output(path, force, "--pictures", new_folder=True)
     from rota.traces import open_trace, read_trace
     from rota.traces.detect import detect
     from rota.traces.info import trace_info
