@@ -41,7 +41,7 @@ def test_the_policy_runs(written, capsys):
 
 
 def test_nothing_else_is_overwritten_unasked(written, tmp_path, capsys):
-    """A file that is there is left alone: refused before any work."""
+    """A file that is no plan of Rota's is left alone: refused before any work. One's own page or policy are none."""
     for name, text in (("plan.html", "<p>mine</p>"), ("plan.json", '{"rota_policy": 1, "policy": "fcfs"}'), ("plan.json", "no JSON")):
         (tmp_path / name).write_text(text, encoding="utf-8")
         assert main(["plan", str(written / "server.toml"), "-o", str(tmp_path)]) == 2
@@ -50,14 +50,13 @@ def test_nothing_else_is_overwritten_unasked(written, tmp_path, capsys):
         (tmp_path / name).unlink()
 
 
-def test_a_plan_is_renewed_with_force(written, tmp_path):
-    """Into the same place a second time: plan.json and plan.html are written anew, if that is asked for."""
+def test_a_plan_renews_its_own_files(written, tmp_path):
+    """Into the same place a second time: plan.json and plan.html are written anew, without --force."""
     quick = ["--jobs", "5000", "--tuning", "0.2", "-o", str(tmp_path)]
     for name in ("plan.json", "plan.html"):
         (tmp_path / name).write_bytes((written / name).read_bytes())
     paper_example(0.4).save(tmp_path / "other.toml")
-    assert main(["plan", str(tmp_path / "other.toml"), *quick]) == 2
-    assert main(["plan", str(tmp_path / "other.toml"), *quick, "--force"]) == 0
+    assert main(["plan", str(tmp_path / "other.toml"), *quick]) == 0
     assert json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["load"] == pytest.approx(0.4)
     assert "other.toml" in (tmp_path / "plan.html").read_text(encoding="utf-8")
 

@@ -1,8 +1,9 @@
 """The files that verbs write: one meaning of `--output` and `--force` for all of them.
 
 A verb checks its outputs first, before it reads anything. A file goes into a folder that is there; a folder that is named as the output is
-made. A file that is there already is refused unless `--force` is given; `rota sweep` and `rota reproduce` go on from what they wrote.
-A file appears whole or not at all (`rota.arguments.whole_file`). `-` is standard output, for verbs that write text.
+made. A file that is there already is refused unless `--force` is given; `rota sweep` and `rota reproduce` go on from what they wrote,
+and a folder of `rota plan` is renewed. A file appears whole or not at all (`rota.arguments.whole_file`). `-` is standard output, for verbs
+that write text.
 """
 
 from __future__ import annotations

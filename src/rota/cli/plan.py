@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -23,7 +22,6 @@ from rota.cli.parameters import Force, Json, Seed, SystemFile
 from rota.display import interval_cells, jobs_together, number, verdict_cells
 
 if TYPE_CHECKING:
-    from rota.policy import PlanFile
     from rota.study import PlanProgress
 
 
@@ -46,7 +44,8 @@ def plan(
     Parameters
     ----------
     output
-        Where to write: a folder (plan.json and plan.html in it), or a name to which .json and .html are added. This folder if not given.
+        Where to write: a folder, in which plan.json and plan.html are made or renewed; or a name, to which .json and .html are added. This
+        folder if not given.
     jobs
         How many jobs are simulated under each policy: a million, or more if a type is rare, if not given; a fifth of them at each other
         load.
@@ -55,9 +54,9 @@ def plan(
     html
         Whether to make the page.
     """
-    targets = _targets(output, html)
+    targets, folder = _targets(output, html), _is_folder(output)
     for path in targets.values():
-        check_output(path, force, new_folder=_is_folder(output))
+        check_output(path, force or (folder and _is_plan(path)), new_folder=folder)
     from rota.model.spec import parse_system, spec_text
 
     text = spec_text(file)  # once: it may be edited while it is planned
@@ -84,6 +83,14 @@ def _is_folder(output: str | None) -> bool:
     return output is None or output.endswith(os.sep) or Path(output).is_dir()
 
 
+def _is_plan(path: Path) -> bool:
+    if not path.exists():
+        return False
+    from rota.report.plan_files import is_plan
+
+    return is_plan(path)
+
+
 def _targets(output: str | None, html: bool) -> dict[str, Path]:
     """Where the files go, by their ending."""
     path = Path(output or "")
@@ -98,6 +105,7 @@ def _targets(output: str | None, html: bool) -> dict[str, Path]:
 
 def _texts(found: rota.Plan, spec: str, file: Path, targets: dict[str, Path], tuning: float) -> dict[Path, str]:
     from rota.policy import plan_file_to_json
+    from rota.report.plan_files import plan_file
 
     texts = {targets["json"]: plan_file_to_json(plan_file(found, spec, str(file)))}
     if "html" in targets:
@@ -106,16 +114,6 @@ def _texts(found: rota.Plan, spec: str, file: Path, targets: dict[str, Path], tu
         command = shlex.join(["rota", "plan", file.name, "--jobs", str(found.jobs), "--seed", str(found.seed), "--tuning", f"{tuning:g}"])
         texts[targets["html"]] = plan_html(found, source=file.name, command=command, spec=spec)
     return texts
-
-
-def plan_file(found: rota.Plan, spec: str, source: str) -> PlanFile:
-    """What `rota serve` runs: the system, the policy recommended, and the response times to expect of it."""
-    from rota.model.live import live_settings
-    from rota.policy import PlanFile
-
-    predicted = found.results[found.recommended_name].response_times_by_type
-    live = live_settings(tomllib.loads(spec).get("live"), found.system.resources, source)
-    return PlanFile(found.system, found.recommended, live, found.load.load, predicted)  # type: ignore[arg-type]  # never one's own
 
 
 def _write(texts: dict[Path, str]) -> None:

@@ -28,7 +28,7 @@ def reproduce(
 
     Each gets a folder with its data (CSV, parquet), its pictures (SVG, PNG, HTML) and a text: what the paper says, what we got, the
     difference and why. index.html and README.md show all of them. A figure that the folder has already, made with the same options, is not
-    made again; interrupted with Ctrl-C, only the current one is lost.
+    made again, unless with --force; interrupted with Ctrl-C, only the current one is lost.
 
     Parameters
     ----------

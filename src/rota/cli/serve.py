@@ -123,7 +123,6 @@ def _in_seconds(system: rota.System) -> str:
 def _planned(file: Path, policy: str | None) -> PlanFile:
     import tomllib
 
-    from rota.cli.plan import plan_file
     from rota.model.live import live_settings
     from rota.model.spec import parse_system, spec_text
     from rota.policy import PlanFile
@@ -134,6 +133,8 @@ def _planned(file: Path, policy: str | None) -> PlanFile:
         live = live_settings(tomllib.loads(text).get("live"), system.resources, str(file))
         return PlanFile(system, _policy(policy), live)
     remark(f"planning {file.name}, which takes half a minute or so (rota plan shows what comes of it)")
+    from rota.report.plan_files import plan_file
+
     with ProgressLine() as line:
         found = rota.plan(system, progress=lambda at: line.update(at.time_s, f"{at.step}, {at.time_s:.0f} s", at.compiling))
     return plan_file(found, text, str(file))
