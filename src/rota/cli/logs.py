@@ -15,7 +15,7 @@ from rota.cli.output import remark
 from rota.cli.parameters import At, JobId
 
 if TYPE_CHECKING:
-    from rota.live.client import Client
+    from rota.live.http.client import Client
 
 _CHUNK = 1 << 20
 _POLL_S = 0.25

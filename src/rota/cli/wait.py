@@ -11,7 +11,7 @@ from rota.cli.output import print_json, remark
 from rota.cli.parameters import At, JobIds, Json
 
 if TYPE_CHECKING:
-    from rota.live.client import Client
+    from rota.live.http.client import Client
     from rota.live.messages import Job
 
 _TIMED_OUT = 124
