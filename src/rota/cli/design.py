@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Literal
 
 import rota
@@ -12,9 +11,7 @@ from rota.cli.outputs import STDOUT, check_output
 from rota.cli.parameters import Force, Json, Seed, SystemFile, TextOutput
 
 if TYPE_CHECKING:
-    from rota.design import SwitchingRate, TuneProgress
-
-_BREAK_EVEN = 400  # exact values that the break-even setup rate takes, about
+    from rota.design import TuneProgress
 
 
 def design(
@@ -66,7 +63,7 @@ def design(
     check_output(output, force, stdout=True)
     if output == STDOUT and json:
         raise rota.BadSpec([rota.Problem("--json", "does not go with --output -: both go to standard output")])
-    from rota.design import find_design
+    from rota.design import explain_design, find_design
 
     system = rota.read_system(file)
     with ProgressLine() as line:
@@ -104,29 +101,7 @@ def design(
         print_json(as_fields(answer, exact=exact))
         return
     print_analysis(answer, exact=exact)
-    if found.choice is not None and policy.preemption != "full" and objective == "load" and len(policy.weights) > 1:
-        print(_about_the_rate(found.choice, system, time_limit))
-    if policy.preemption == "setup" and exact and len(policy.weights) > 1 and _BREAK_EVEN * answer.exact_time_s <= time_limit:
-        print(_about_setups(rota.break_even_setup_rate(system)))
+    for sentence in explain_design(found, answer, time_limit):
+        print(sentence)
     if output is not None:
         remark(f"policy written to {output}")
-
-
-def _about_the_rate(choice: SwitchingRate, system: rota.System, time_limit: float) -> str:
-    """How good the choice of the switching rate is, in words."""
-    if choice.by != "exact":
-        return choice.explain()
-    predicted = rota.choose_switching_rate(system, choice.policy, by="prediction", time_limit_s=time_limit)
-    other = f"{choice.explain()} The prediction would choose {predicted.rate:.6g}; the bounds prove "
-    if not predicted.useful:
-        return other + "nothing useful about that one."
-    return other + f"that to be within {predicted.guarantee:.1%} of the best."
-
-
-def _about_setups(break_even: float) -> str:
-    """Whether to preempt, in words."""
-    if math.isinf(break_even):
-        return "Preempting does not pay, however fast the setups."
-    if break_even == 0:
-        return "Preempting pays, however slow the setups."
-    return f"Preempting pays if the setup rate is above {break_even:.4g} (setups shorter than {1 / break_even:.4g}), not otherwise."

@@ -95,8 +95,7 @@ def simulate(
     if result.interrupted:
         remark(f"interrupted after {result.jobs:,} jobs")
     print_json(as_fields(result)) if json else print_result(result)
-    if not result.stable:
-        raise rota.Unstable(unstable_text(result))
+    result.require_stable()
 
 
 def _replicate(
@@ -128,8 +127,8 @@ def _replicate(
             workers=workers,
             progress=show,
         )
-    if not found.stable:
-        raise rota.Unstable(unstable_text(next(result for result in found.results if not result.stable)))
+    for result in found.results:
+        result.require_stable()
     if json:
         fields = (
             *("stable", "counted", "unknown", "mean_response_time", "interval"),
@@ -217,16 +216,6 @@ def progress_text(at: SimulationProgress) -> str:
         # The first jobs carry the time of compiling: nothing can be said from them yet.
         return f"{at.done / at.jobs:.0%}: {text}" + (f", {left:.0f} s left" if at.done > 10_000 else "")
     return f"{text}, interval ±{at.half_width:.1%}"
-
-
-def unstable_text(result: rota.Result) -> str:
-    """What to say of a queue that keeps growing."""
-    whole = len(result.growing) == len(result.system.names)
-    whose = "" if whole else f" of {', '.join(map(repr, result.growing))}"
-    return (
-        f"under {result.name} the queue{whose} was still growing at the end, by {result.growth:.4g} jobs per unit of time: "
-        f"it is unstable, or {result.jobs:,} jobs are too few to tell"
-    )
 
 
 def as_fields(result: rota.Result) -> dict[str, Any]:

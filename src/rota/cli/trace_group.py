@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Literal
 
 from rota.cli.output import finite, print_json, remark
@@ -62,10 +62,7 @@ def group(
         rest=rest,
         capacity=capacity,
     )
-    import numpy as np
-
-    server = found.trace.capacity if capacity is None else np.array(capacity)  # what was grouped for is kept with the trace
-    save_trace(replace(found.trace, capacity=server), output)
+    save_trace(found.trace, output)
     if json:
         account = {"types_before": found.types_before, "moved_share": found.moved_share, "lost": found.lost}
         out = [asdict(part) for part in found.left_out]

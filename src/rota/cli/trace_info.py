@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -102,7 +101,8 @@ def print_info(found: TraceInfo, types: int) -> None:
         [[f"{x:.4g}" for x in (found.size_mean, found.size_cv, found.size_min, *found.size_quantiles.values(), found.size_max)]],
         left=(),
     )
-    print_failure_rate(found)
+    rates = [(f"{low:,.4g}", f"{high:,.4g}", f"{rate:.3g}") for low, high, rate in found.coarse_failure_rate()]
+    print_table("Failure rate of sizes", ["from age (s)", "to", "per s"], rates, left=())
     windows = [rough_duration(width) for width in found.dispersion]
     print_table("Index of dispersion of arrivals", windows, [[f"{x:.4g}" for x in found.dispersion.values()]], left=())
     print(f"\nGaps between arrivals: cv {found.gap_cv:.3g}; {found.zero_gaps:.1%} are 0.")
@@ -111,14 +111,3 @@ def print_info(found: TraceInfo, types: int) -> None:
     c = found.correlation
     print(f"Correlation with the next: gap {c['gap']:.2f}, log size {c['log_size']:.2f}, hourly arrivals {c['hourly_arrivals']:.2f}.")
     print(f"The next job is of the same type: {c['same_type']:.1%}; by chance {c['same_type_by_chance']:.1%}.")
-
-
-def print_failure_rate(found: TraceInfo) -> None:
-    """The failure rate by age in steps of a factor 4; the pictures and JSON have finer ones."""
-    steps: dict[int, tuple[float, float]] = {}
-    for low, _, rate, ends in found.failure_rate:
-        step = math.floor(math.log(low, 4) + 1e-9)
-        before = steps.get(step, (0.0, 0.0))
-        steps[step] = (before[0] + ends, before[1] + (ends / rate if rate > 0 else 0.0))  # jobs that end, time spent
-    rows = [(f"{4.0**i:,.4g}", f"{4.0 ** (i + 1):,.4g}", f"{ends / spent:.3g}") for i, (ends, spent) in steps.items() if spent > 0]
-    print_table("Failure rate of sizes", ["from age (s)", "to", "per s"], rows, left=())
