@@ -1,0 +1,58 @@
+"""The pages hang together: every page is reachable from the index, and every name in the glossary exists."""
+
+import dataclasses
+import pkgutil
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+GLOSSARY = (DOCS / "reference/glossary.md").read_text(encoding="utf-8")
+NAMES = sorted(set(re.findall(r"`(rota(?:\.\w+)+)`", GLOSSARY)))
+
+
+def linked(page: Path) -> list[Path]:
+    """The pages in the toctrees of a page."""
+    trees = re.findall(r"^```\{toctree\}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    lines = [line.strip() for tree in trees for line in tree.splitlines()]
+    return [(page.parent / f"{line}.md").resolve() for line in lines if line and not line.startswith(":")]
+
+
+def test_every_page_is_reachable_from_the_index() -> None:
+    """Follows the toctrees from docs/index.md: they name pages that exist, and all of them."""
+    seen: set[Path] = set()
+    todo = [DOCS / "index.md"]
+    while todo:
+        page = todo.pop()
+        seen.add(page)
+        todo += [other for other in linked(page) if other not in seen]
+    assert seen == {page for page in DOCS.rglob("*.md") if "_build" not in page.parts}
+
+
+def attribute(thing: Any, name: str) -> Any:
+    """An attribute of a module or a class, or the annotation of a field that only objects of the class have."""
+    if isinstance(thing, type):
+        fields = {field.name: field for field in dataclasses.fields(thing)} if dataclasses.is_dataclass(thing) else {}
+        fields |= getattr(thing, "model_fields", {})
+        if name in fields:
+            return fields[name]
+    return getattr(thing, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_the_glossary_exist(name: str) -> None:
+    """A code name can be imported: a module, or an attribute of one, or of a class in it."""
+    try:
+        pkgutil.resolve_name(name)
+    except AttributeError:
+        owner, _, last = name.rpartition(".")
+        attribute(pkgutil.resolve_name(owner), last)
+
+
+def test_glossary_has_the_names_of_the_tables() -> None:
+    """The test above looks at as many names as the tables have rows, or more: the pattern finds them."""
+    rows = [line for line in GLOSSARY.splitlines() if line.startswith("| ") and not line.startswith(("| ---", "| word"))]
+    assert len(NAMES) >= len(rows) > 40
+    assert all(re.search(r"`rota\.\w", row) for row in rows)
