@@ -36,7 +36,7 @@ def test_steps_of_the_page_import_its_log(tmp_path: Path) -> None:
     (tmp_path / "src/rota/traces/readers/toybatch.py").write_text(block("python", "# toybatch.py"), encoding="utf-8")
     for change in re.findall(r"^```diff\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL):
         apply(change, tmp_path)
-    (tmp_path / "log.csv").write_text(block("csv"), encoding="utf-8")
+    (tmp_path / "log.csv").write_text(block("text", "toy_job,"), encoding="utf-8")
     command, *shown = block("text", "$ rota trace import").rstrip().split("\n")
     done = subprocess.run(
         [sys.executable, "-m", "rota.cli", *command.split()[2:]],
