@@ -1,4 +1,4 @@
-"""The pages hang together: every page is reachable from the index, and every name in the glossary exists."""
+"""The pages as a whole: all are reachable from the index, the names in the glossary exist, the words are plain."""
 
 import dataclasses
 import pkgutil
@@ -10,6 +10,11 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 GLOSSARY = (DOCS / "reference/glossary.md").read_text(encoding="utf-8")
+# The page of the commands holds what they print.
+TEXTS = [
+    *(DOCS.parent / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")),
+    *sorted(set(DOCS.rglob("*.md")) - {DOCS / "reference/cli.md"}),
+]
 NAMES = sorted(set(re.findall(r"`(rota(?:\.\w+)+)`", GLOSSARY)))
 
 
@@ -56,3 +61,10 @@ def test_glossary_has_the_names_of_the_tables() -> None:
     rows = [line for line in GLOSSARY.splitlines() if line.startswith("| ") and not line.startswith(("| ---", "| word"))]
     assert len(NAMES) >= len(rows) > 40
     assert all(re.search(r"`rota\.\w", row) for row in rows)
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
+def test_metaphors_do_not_come_back(page: Path) -> None:
+    """Outside of code, pages use technical words: names of things, not house, floor, crew, brain, room or being told."""
+    words = re.sub(r"^```.*?^```$|`[^`\n]+`", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert not re.findall(r"\b(?:house|floor|crew|brain|rooms?|told)\b", words, re.IGNORECASE)
