@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import rota
-from rota.live.client import Client
 from rota.live.errors import LiveError
+from rota.live.http.client import Client
 from rota.live.paths import socket_path
 from rota.model.live import LiveSettings
 from rota.policy import PlanFile, plan_file_to_json

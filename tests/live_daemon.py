@@ -23,10 +23,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rota.live.attempts import mark_of
-from rota.live.client import Client
 from rota.live.errors import LiveError, Refused
+from rota.live.http.client import Client
 from rota.live.paths import socket_path
+from rota.live.processes.records import mark_of
 
 SYSTEM = """
 version = 1
@@ -242,10 +242,10 @@ def _fork_daemons(directory: Path) -> None:
     import asyncio
 
     from rota.live.daemon import run_daemon
-    from rota.live.telling import Teller
+    from rota.live.standard_error import LineWriter
     from rota.policy import read_plan_file
 
-    known, pid, tell = dict[str, Any](), 0, Teller()
+    known, pid, tell = dict[str, Any](), 0, LineWriter()
     for line in sys.stdin:
         what, _, path = line.strip().partition(" ")
         if what == "start" and path not in known:
@@ -273,12 +273,12 @@ def _load_what_comes_late(plan: Any) -> None:
 
     from rota.capacity import system_load
     from rota.decide import seeded
-    from rota.live.floor import Floor
+    from rota.live.scheduling.scheduler import Scheduler
 
-    floor = Floor(plan.system, plan.policy, seeded(np.random.SeedSequence(0)), stop=plan.live.preemption)
-    floor.begin(0.0)
-    floor.arrive(1, 0, 0.0)
-    floor.leave(1, 0.0)
+    scheduler = Scheduler(plan.system, plan.policy, seeded(np.random.SeedSequence(0)), stop=plan.live.preemption)
+    scheduler.begin(0.0)
+    scheduler.arrive(1, 0, 0.0)
+    scheduler.leave(1, 0.0)
     system_load(plan.system)
 
 

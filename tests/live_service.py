@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import rota
-from rota.live.attempts import look
 from rota.live.messages import Job, JobRequest
+from rota.live.processes.records import look
 from rota.live.service import Service
 from rota.model.live import LiveSettings
 from rota.policy import PlanFile
@@ -52,10 +52,10 @@ async def open_service(
     try:
         yield service
         if not leave:
-            for id in list(service.queue.here):
-                if id in service.queue.here:
+            for id in list(service.executor.lifecycle.jobs):
+                if id in service.executor.lifecycle.jobs:
                     service.cancel(id, now=True)
-            await until(lambda: not service.queue.here)
+            await until(lambda: not service.executor.lifecycle.jobs)
     finally:
         await service.close()
 

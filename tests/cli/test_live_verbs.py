@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 import rota
 from rota.cli import live_parts, logs, main
-from rota.live.api import make_app
 from rota.live.errors import NoSuchJob, NoSuchPlan, Refused
-from rota.live.listen import serve_http
+from rota.live.http.api import make_app
+from rota.live.http.server import serve_http
 from rota.live.messages import ENDED, Changed, Explanation, Job, JobRequest, PlanVersion, ResourceUse, Status, Submitted, TypeStatus
 
 OUTPUT = b"first\n\xff\x00\x1b[31mraw\r\nlast without end"
@@ -793,7 +793,7 @@ def test_top_on_a_terminal(directory):
 def test_help_imports_nothing_heavy():
     """`rota --help` and the help of a verb load neither the client nor the messages."""
     text = "import sys; from rota.cli import main; main(['--help']); main(['submit', '--help']); print([m for m in sys.modules if {}])"
-    text = text.format("m in ('httpx', 'fastapi', 'uvicorn', 'rota.live.messages', 'rota.live.client')")
+    text = text.format("m in ('httpx', 'fastapi', 'uvicorn', 'rota.live.messages', 'rota.live.http.client')")
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, encoding="utf-8", timeout=60, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
 

@@ -15,10 +15,10 @@ import pytest
 
 import rota
 from rota.cli import main
-from rota.live.client import Client
 from rota.live.errors import NotReachable
+from rota.live.http.client import Client
 from rota.live.paths import socket_path
-from rota.live.store import Store
+from rota.live.storage.database import Store
 from rota.policy import PlanFile, plan_file_to_json
 
 SPEC = """

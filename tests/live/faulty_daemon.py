@@ -5,12 +5,12 @@ import sys
 from pathlib import Path
 
 from rota.live.daemon import run_daemon
-from rota.live.shares import Shares
-from rota.live.telling import Teller
+from rota.live.resources.allocation import Allocation
+from rota.live.standard_error import LineWriter
 from rota.policy import read_plan_file
 
 home = Path(sys.argv[1])
-take = Shares.take
+take = Allocation.take
 
 
 def fail(self, job, demand):
@@ -20,5 +20,5 @@ def fail(self, job, demand):
     take(self, job, demand)
 
 
-Shares.take = fail
-asyncio.run(run_daemon(home / "state", read_plan_file(home / "plan.json"), tell=Teller()))
+Allocation.take = fail
+asyncio.run(run_daemon(home / "state", read_plan_file(home / "plan.json"), tell=LineWriter()))

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from live_daemon import Daemon, live_daemon
-from rota.live.errors import NoRoom
+from rota.live.errors import DiskFull
 
 home = Path(sys.argv[1])
 state, witness, go = home / "state", home / "witness", home / "go"
@@ -44,7 +44,7 @@ class Promises:
             try:
                 ask(id)
                 self.expected[id] = becomes
-            except NoRoom as error:
+            except DiskFull as error:
                 self.expected[id] = "waiting"
                 self.refusals.append(str(error))
             assert client.job(id).state == self.expected[id]
@@ -65,7 +65,7 @@ with live_daemon(home) as daemon:
         assert len(accepted) < 1000
         try:
             accepted.append(submit(daemon, "", "small", 50_000))
-        except NoRoom as error:
+        except DiskFull as error:
             refused = str(error)
     print("refused:", refused)
     fill()
@@ -75,10 +75,10 @@ with live_daemon(home) as daemon:
     go.touch()
     daemon.until(lambda: witness.exists() and len(witness.read_text().split()) >= 2)
     daemon.until(lambda: any("disk" in text or "database" in text for text in daemon.client.status().warnings))
-    print("told:", "nothing is started until there is room again" in daemon.said())
+    print("told:", "nothing is started until there is space again" in daemon.said())
     try:
         daemon.client.submit(["true"], type="small")
-    except NoRoom:
+    except DiskFull:
         print("refused again")
     promises.ask()
     print("a change is refused, too:", promises.refusals[-1])

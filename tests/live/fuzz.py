@@ -327,7 +327,7 @@ def fuzz(path: Path, count: int, seed: int, tidy_up: Callable[[], None] = lambda
 
 
 if __name__ == "__main__":
-    from rota.live.client import Client
+    from rota.live.http.client import Client
     from rota.live.messages import ENDED, STATES
 
     where = Path(sys.argv[1]) / "rota.sock"

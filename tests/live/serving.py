@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from live.real_service import start_service
-from rota.live.api import make_app
-from rota.live.listen import serve_http
+from rota.live.http.api import make_app
+from rota.live.http.server import serve_http
+from rota.live.http.tokens import Tokens
 from rota.live.paths import socket_path
-from rota.live.tokens import Tokens
 
 LIMIT = 200_000  # bytes of a body: smaller than by default, so that tests are quick
 

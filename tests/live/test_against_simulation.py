@@ -18,9 +18,9 @@ import pytest
 import rota
 from rota.cli import main
 from rota.decide import seeded
-from rota.live.floor import Floor, Orders
+from rota.live.clock import boot_now
 from rota.live.messages import JobRequest
-from rota.live.queue import boot_now
+from rota.live.scheduling.scheduler import Decision, Scheduler
 from rota.live.service import Service
 from rota.model.live import LiveSettings
 from rota.model.spec import write_toml
@@ -61,11 +61,11 @@ def planned_jobs():
 
 @dataclass
 class Lived:
-    """A run: what the floor was told, (method, arguments, more arguments), and what it ordered."""
+    """A run: what the scheduler was told, (method, arguments, more arguments), and what it ordered."""
 
     directory: Path
     told: list[tuple[str, tuple, dict]] = field(default_factory=list)
-    ordered: list[Orders] = field(default_factory=list)
+    ordered: list[Decision] = field(default_factory=list)
     started: dict[int, float] = field(default_factory=dict)  # by the floor's clock
 
     def times(self):
@@ -84,32 +84,32 @@ async def live_run(policy, directory):
     lived, jobs = Lived(directory), planned_jobs()
     plan = PlanFile(SYSTEM, policy, LiveSettings(learn=False), 0.8, {name: {"mean": 1.0} for name in NAMES})
     service = Service(directory, plan, seed=SEED, tell=lambda text: None)
-    floor = service.queue.floor
+    scheduler = service.executor.lifecycle.scheduler
     for name in ("begin", "arrive", "leave", "stopped", "tick", "look_again", "swap", "recall"):
-        setattr(floor, name, partial(noted, lived, floor, name, getattr(floor, name)))
+        setattr(scheduler, name, partial(noted, lived, scheduler, name, getattr(scheduler, name)))
     loop = asyncio.get_running_loop()
     await service.open()
     try:
-        begin = loop.time() - (boot_now() - lived.told[0][1][0])  # when the floor began
+        begin = loop.time() - (boot_now() - lived.told[0][1][0])  # when the scheduler began
         for time, kind, size in zip(jobs.times, jobs.kinds, jobs.sizes, strict=True):
             await asyncio.sleep(begin + time - loop.time())
             service.submit(JobRequest(argv=["sleep", f"{size:.9f}"], type=NAMES[kind], cwd="/", env={"PATH": "/bin:/usr/bin"}))
-        for id in list(service.queue.here):
+        for id in list(service.executor.lifecycle.jobs):
             assert (await service.wait(id, 60.0)).state == "done"
     finally:
         await service.close()
     return lived
 
 
-def noted(lived, floor, name, method, *given, **more):
-    """Calls a method of the floor and notes what it was told and what it ordered."""
+def noted(lived, scheduler, name, method, *given, **more):
+    """Calls a method of the scheduler and notes what it was told and what it ordered."""
     orders = method(*given, **more)
     if name == "begin":
-        given = (float(floor.state.clock[0]),)  # the floor's clock runs while it looks for jobs of earlier days
+        given = (float(scheduler.state.clock[0]),)  # the floor's clock runs while it looks for jobs of earlier days
     lived.told.append((name, given, more))
     lived.ordered.append(orders)
-    for job in (floor.jobs[id] for id in orders.start):
-        lived.started[job.id] = floor.state.finish[job.place] - job.estimate
+    for job in (scheduler.jobs[id] for id in orders.start):
+        lived.started[job.id] = scheduler.state.finish[job.place] - job.estimate
     return orders
 
 
@@ -119,10 +119,10 @@ def runs(tmp_path_factory):
 
     for policy in POLICIES.values():  # compiled, or read from disk, before the clocks run
         simulated(policy, planned_jobs())
-        floor = Floor(SYSTEM, policy, seeded(np.random.SeedSequence(0)))
-        floor.begin(0.0)
-        floor.arrive(1, 0, 1.0)
-        floor.leave(1, 2.0)
+        scheduler = Scheduler(SYSTEM, policy, seeded(np.random.SeedSequence(0)))
+        scheduler.begin(0.0)
+        scheduler.arrive(1, 0, 1.0)
+        scheduler.leave(1, 2.0)
 
     async def all_of_them():
         base = tmp_path_factory.mktemp("live")
@@ -168,10 +168,10 @@ def test_the_simulator_takes_the_same_decisions(name, runs):
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_the_decisions_depend_on_the_events_only(name, runs):
-    """A fresh floor with the same seed, told the same events, orders the same; and what was ordered is what the log says was started."""
+    """A fresh scheduler with the same seed, given the same events, decides the same; the log says that this was started."""
     lived = runs[name]
-    floor = Floor(SYSTEM, POLICIES[name], seeded(np.random.SeedSequence(SEED).spawn(2)[1]))
-    again = [getattr(floor, what)(*given, **more) for what, given, more in lived.told]
+    scheduler = Scheduler(SYSTEM, POLICIES[name], seeded(np.random.SeedSequence(SEED).spawn(2)[1]))
+    again = [getattr(scheduler, what)(*given, **more) for what, given, more in lived.told]
     assert again == lived.ordered
     assert [event["job"] - 1 for event in events(lived) if event["event"] == "start"] == lived.starts()
 

@@ -10,7 +10,7 @@ import pytest
 from live_service import finished, open_service, plan_of, play, run, slots
 from rota.live import clock
 from rota.live.clock import Clock
-from rota.live.store import Store
+from rota.live.storage.database import Database
 
 DAY_S = 86_400.0
 
@@ -41,9 +41,9 @@ def test_a_clock_that_is_ahead_at_the_start_prunes_nothing(tmp_path: Path, wall:
 
     play(tmp_path, before())
     if not noted:
-        store = Store(tmp_path / "rota.db")
-        store._db.execute("DELETE FROM notes WHERE key = 'clock'")
-        store.close()
+        database = Database(tmp_path / "rota.db")
+        database._db.execute("DELETE FROM notes WHERE key = 'clock'")
+        database.close()
     wall[0] = 31 * DAY_S
     play(tmp_path, after())
     assert any(text.startswith("31 days have passed by the time of day") for text in told)
@@ -52,8 +52,8 @@ def test_a_clock_that_is_ahead_at_the_start_prunes_nothing(tmp_path: Path, wall:
 
 def test_a_clock_that_has_stood_for_a_day_is_believed(tmp_path: Path, wall: list[float]) -> None:
     """Doubt ends after a day by the clock that nobody sets; a jump while the scheduler runs is doubted, too; a clock set back is not."""
-    store = Store(tmp_path / "rota.db")
-    watched = Clock(store)
+    database = Database(tmp_path / "rota.db")
+    watched = Clock(database)
     assert watched.doubt() is None
     wall[0] = 40 * DAY_S
     assert watched.doubt()
@@ -64,4 +64,4 @@ def test_a_clock_that_has_stood_for_a_day_is_believed(tmp_path: Path, wall: list
     assert watched.doubt() is None
     wall[0] = 0.0
     assert watched.doubt() is None
-    store.close()
+    database.close()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import rota
 from live_daemon import Daemon, live_daemon
-from rota.live import attempts
+from rota.live.processes import records as attempts
 from witnesses import CORES, check_all, check_capacity, trial
 
 KILLS = int(os.environ.get("ROTA_KILLS", "30"))

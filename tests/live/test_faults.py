@@ -18,9 +18,9 @@ import pytest
 
 from live_service import plan_of, slots
 from rota import __version__
-from rota.live.client import Client
 from rota.live.errors import LiveError, NotReachable
 from rota.live.faults import Faults
+from rota.live.http.client import Client
 from rota.live.paths import socket_path
 from rota.policy import plan_file_to_json
 
@@ -197,10 +197,10 @@ def test_who_fails(tmp_path: Path) -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(Heard(tmp_path, lambda text: None).handle)
         loop.default_exception_handler = lambda context: None  # type: ignore[method-assign]
-        for module in ("rota.live.turns", "uvicorn.server", "rota.live.listen", "rota.live.crew"):
+        for module in ("rota.live.storage.write_ahead", "uvicorn.server", "rota.live.http.server", "rota.live.processes.supervisors"):
             loop.call_soon(raised_in(module, module))
         loop.call_exception_handler({"message": "a transport", "exception": OSError("torn"), "transport": None})
         await asyncio.sleep(0.01)
 
     asyncio.run(main())
-    assert found == ["rota.live.turns", "rota.live.crew"]
+    assert found == ["rota.live.storage.write_ahead", "rota.live.processes.supervisors"]

@@ -13,8 +13,8 @@ import pytest
 
 import rota
 from live_service import cores_of, finished, open_service, plan_of, play, run, slots, until
-from rota.live.attempts import Record, boot_id, look
 from rota.live.errors import Damaged
+from rota.live.processes.records import Record, boot_id, look
 from rota.live.rebuild import last_used
 from rota.live.service import Service
 
@@ -287,7 +287,7 @@ def test_a_request_from_before_tokens(tmp_path):
         async with open_service(tmp_path, PLAN, leave=True) as service:
             id = run(service, waits_for(tmp_path / "go"), type="small")
             await until(lambda: service.job(id).state == "running")
-            service._store._db.execute("UPDATE requests SET body = json_remove(body, '$.token')")
+            service._database._db.execute("UPDATE requests SET body = json_remove(body, '$.token')")
         async with open_service(tmp_path) as service:
             (tmp_path / "go").touch()
             assert (await finished(service, id)).exit_code == 5

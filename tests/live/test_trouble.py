@@ -19,9 +19,9 @@ import pytest
 
 import rota
 from live_daemon import Daemon, live_daemon
-from rota.live import attempts
 from rota.live.errors import Refused
 from rota.live.messages import ENDED, JobRequest, JobState
+from rota.live.processes import records as attempts
 from rota.live.service import Service
 from rota.model.live import LiveSettings
 from rota.policy import PlanFile, Policy
@@ -127,8 +127,8 @@ def test_machine_went_down(daemon: Daemon) -> None:
         file.write(json.dumps(before).encode() + b"\n")
     os.unlink(attempts.record_path(run, ran[1], 1))  # it did not reach the disk
     with contextlib.closing(sqlite3.connect(daemon.directory / "rota.db")) as database, database:
-        floor = json.loads(database.execute("SELECT value FROM notes WHERE key = 'floor'").fetchone()[0])
-        database.execute("UPDATE notes SET value = ? WHERE key = 'floor'", (json.dumps({**floor, "boot": "before"}),))
+        scheduler = json.loads(database.execute("SELECT value FROM notes WHERE key = 'floor'").fetchone()[0])
+        database.execute("UPDATE notes SET value = ? WHERE key = 'floor'", (json.dumps({**scheduler, "boot": "before"}),))
         database.execute("UPDATE jobs SET boot = 'before', submitted_boot = submitted_boot + 1e6")
     daemon.start()
     for id in ran:
@@ -145,7 +145,7 @@ def test_machine_went_down(daemon: Daemon) -> None:
 
 
 def test_full_disk(tmp_path: Path) -> None:
-    """On a full disk nothing is accepted (NoRoom) and nothing started; what ran is recorded once there is room, and all run once.
+    """On a full disk nothing is accepted (DiskFull) and nothing started; what ran is recorded once there is room, and all run once.
 
     It says so, questions are answered, and even a daemon that is killed then and started on the full disk goes on.
     """
@@ -166,7 +166,7 @@ def test_full_disk(tmp_path: Path) -> None:
         "refused: the database cannot be written: database or disk is full",
         "told: True",
         "refused again",
-        "a change is refused, too: the database cannot be written: database or disk is full: nothing was held; make room first "
+        "a change is refused, too: the database cannot be written: database or disk is full: nothing was held; make space first "
         "(a job that fills the disk ends by: kill PROCESS, see rota show)",
         "promises kept after SIGKILL: True",
         "started on a full disk; jobs not ended: True",
@@ -193,12 +193,12 @@ async def service(directory: Path, policy: Policy, **live: Any) -> AsyncIterator
     try:
         yield service
         await until(lambda: not os.listdir(directory / "run"))
-        assert not service.queue.here
-        assert (service.queue.floor.state.free == service.queue.floor.state.capacity).all()
-        if service.queue.shares.limits.cores is not None:
-            assert len(service.queue.shares.limits.cores.free) == 2
+        assert not service.executor.lifecycle.jobs
+        assert (service.executor.lifecycle.scheduler.state.free == service.executor.lifecycle.scheduler.state.capacity).all()
+        if service.executor.lifecycle.allocation.limits.cores is not None:
+            assert len(service.executor.lifecycle.allocation.limits.cores.free) == 2
     finally:
-        for id in list(service.queue.here):
+        for id in list(service.executor.lifecycle.jobs):
             service.cancel(id, now=True)
             await service.wait(id, 10)
         await service.close()

@@ -14,7 +14,7 @@ from rota.cli.live_parts import connect, ids_text, parse_ids, read_jobs
 from rota.cli.output import print_json, remark
 
 if TYPE_CHECKING:
-    from rota.live.client import Client
+    from rota.live.http.client import Client
     from rota.live.messages import Changed, Job, JobState
 
 Action = Literal["cancel", "hold", "release"]

@@ -15,7 +15,7 @@ from cyclopts import Group, Parameter
 import rota
 
 if TYPE_CHECKING:
-    from rota.live.client import Client
+    from rota.live.http.client import Client
     from rota.live.messages import Job, JobState
 
 RUN_JOBS = Group("Run jobs", sort_key=1)
@@ -33,7 +33,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)")
 @contextmanager
 def connect(at: str | None) -> Iterator[Client]:
     """The scheduler at this address: `unix:/path`, `http://host:port`, or a state directory; the one of this user if None."""
-    from rota.live.client import Client
+    from rota.live.http.client import Client
     from rota.live.paths import socket_path
 
     if at is not None and not at.startswith(("unix:", "http://", "https://")) and not _HOST_AND_PORT.fullmatch(at):

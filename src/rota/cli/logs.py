@@ -14,7 +14,7 @@ from rota.cli.live_parts import At, connect, outcome, parse_id
 from rota.cli.output import remark
 
 if TYPE_CHECKING:
-    from rota.live.client import Client
+    from rota.live.http.client import Client
 
 _CHUNK = 1 << 20
 _POLL_S = 0.25

@@ -65,7 +65,7 @@ def serve(
     try:
         from rota.live.daemon import run_daemon
         from rota.live.paths import state_directory
-        from rota.live.telling import Teller, open_streams
+        from rota.live.standard_error import LineWriter, open_streams
     except ModuleNotFoundError as error:
         raise rota.RotaError(f"the scheduler needs {error.name}: pip install 'rota[live]'") from None
     open_streams()
@@ -79,7 +79,7 @@ def serve(
     if (wrong := next((place for place in (where, *where.parents) if place.is_file()), None)) is not None:
         raise rota.BadSpec([rota.Problem("--directory", "is a file, not a folder", str(wrong))])
     address = None if tcp is None else _host_and_port(tcp)
-    asyncio.run(run_daemon(where, plan, tcp=address, seed=seed, recover=recover, verbose=verbose, tell=Teller()))
+    asyncio.run(run_daemon(where, plan, tcp=address, seed=seed, recover=recover, verbose=verbose, tell=LineWriter()))
 
 
 def _host_and_port(text: str) -> tuple[str, int]:

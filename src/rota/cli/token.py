@@ -12,7 +12,7 @@ from rota.cli.live_parts import RUN_JOBS, At, Json
 from rota.cli.output import print_json, remark
 
 if TYPE_CHECKING:
-    from rota.live.tokens import Tokens
+    from rota.live.http.tokens import Tokens
 
 token = App(name="token", help="Tokens: who may speak to the scheduler over TCP. On its Unix socket none is needed.", group=RUN_JOBS)
 
@@ -74,8 +74,8 @@ def remove(name: str, /, *, at: At = None) -> None:
 
 def _tokens(at: str | None) -> Tokens:
     """The tokens of a scheduler of this machine: they are made where its files are, never over the wire."""
+    from rota.live.http.tokens import Tokens
     from rota.live.paths import state_directory
-    from rota.live.tokens import Tokens
 
     if at is None:
         return Tokens(state_directory() / _FILE)

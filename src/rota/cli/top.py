@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from rota.live.client import Client
+    from rota.live.http.client import Client
     from rota.live.messages import Job, JobState, ResourceUse, Status, TypeStatus
 
 _IN_SERVICE: list[JobState] = ["starting", "running", "suspended", "stopping"]

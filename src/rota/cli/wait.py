@@ -10,7 +10,7 @@ from rota.cli.live_parts import At, Json, connect, exit_code_of, ids_text, outco
 from rota.cli.output import print_json, remark
 
 if TYPE_CHECKING:
-    from rota.live.client import Client
+    from rota.live.http.client import Client
     from rota.live.messages import Job
 
 _TIMED_OUT = 124

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from rota.live.store import Store
+from rota.live.storage.database import Database
 
 __all__ = ["Clock", "boot_now"]
 
@@ -25,8 +25,8 @@ def boot_now() -> float:
 class Clock:
     """Watches the time of day of one scheduler. `doubt` is to be asked now and then."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._offset: float | None = None  # of the time of day to the clock that nobody sets, as last seen
         self._since = 0.0  # when a doubt began
         self._in_doubt = False
@@ -44,11 +44,11 @@ class Clock:
         if self._in_doubt and boot - self._since < _TRUST_S:
             return ""
         self._in_doubt = False
-        self._store.write(notes={_NOTE: wall})
+        self._database.write(notes={_NOTE: wall})
         return None
 
     def _last_seen(self) -> float | None:
         """The time of day when this scheduler ran last; None if it never did."""
-        noted: float | None = self._store.note(_NOTE)
-        newest = self._store.jobs(None, None, None, 1, None)
+        noted: float | None = self._database.note(_NOTE)
+        newest = self._database.jobs(None, None, None, 1, None)
         return noted if noted is not None or not newest else newest[0].ended or newest[0].submitted

@@ -12,16 +12,16 @@ from pathlib import Path
 
 from rota.decide import policy_name
 from rota.errors import RotaError
-from rota.live.api import make_app
-from rota.live.descriptors import raise_limit
 from rota.live.errors import Refused
 from rota.live.faults import Faults
-from rota.live.files import make_private
-from rota.live.listen import check_address, serve_http
+from rota.live.http.api import make_app
+from rota.live.http.server import check_address, serve_http
+from rota.live.http.tokens import Tokens
 from rota.live.paths import socket_path
+from rota.live.processes.descriptors import raise_limit
 from rota.live.service import Service
-from rota.live.telling import heard, unfailing
-from rota.live.tokens import Tokens
+from rota.live.standard_error import heard, unfailing
+from rota.live.storage.private_files import make_private
 from rota.policy import PlanFile
 
 __all__ = ["run_daemon"]
@@ -59,7 +59,7 @@ async def run_daemon(
         if await _told_to_end_while_waiting(faults, ending, tell):
             return
         service = Service(directory, plan, seed=seed, recover=recover, tell=tell)
-        service.queue.turns.verbose = verbose
+        service.executor.writes.verbose = verbose
         for line in introduction(service):
             tell(line)
         await service.open()
@@ -103,13 +103,14 @@ async def _told_to_end_while_waiting(faults: Faults, ending: asyncio.Event, tell
 
 def introduction(service: Service) -> list[str]:
     """What this scheduler is, and what it cannot do here."""
-    queue, system = service.queue, service.queue.system
+    lifecycle = service.executor.lifecycle
+    system = lifecycle.system
     has = ", ".join(f"{amount:g} {name}" for name, amount in zip(system.resources, system.capacity, strict=True))
     preemption = {"none": "no job is stopped", "suspend": "jobs may be suspended", "requeue": "jobs may be ended and started again"}
-    how = preemption[queue.settings.preemption]
-    first = f"plan {queue.plan_number}: {policy_name(queue.floor.policy)} on {has}; load {service.planner.load:.3g}; {how}"
-    held = [f"{name} by {way}" for name, way in queue.shares.limits.enforcement().items() if way]
-    lines = [first, *queue.shares.limits.remarks()]
+    how = preemption[lifecycle.settings.preemption]
+    first = f"plan {lifecycle.plan_number}: {policy_name(lifecycle.scheduler.policy)} on {has}; load {service.planner.load:.3g}; {how}"
+    held = [f"{name} by {way}" for name, way in lifecycle.allocation.limits.enforcement().items() if way]
+    lines = [first, *lifecycle.allocation.limits.remarks()]
     if held:
         lines.insert(1, f"jobs are held to their share of {', '.join(held)}")
     if os.geteuid() == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rota.errors import RotaError
 
-__all__ = ["Damaged", "LiveError", "NoRoom", "NoSuchJob", "NoSuchPlan", "NotAllowed", "NotReachable", "OtherVersion", "Refused"]
+__all__ = ["Damaged", "DiskFull", "LiveError", "NoSuchJob", "NoSuchPlan", "NotAllowed", "NotReachable", "OtherVersion", "Refused"]
 
 
 class LiveError(RotaError):
@@ -31,7 +31,7 @@ class Refused(LiveError):
     status = 409
 
 
-class NoRoom(LiveError):
+class DiskFull(LiveError):
     """The disk is full: nothing new is accepted until it is not."""
 
     status = 507

@@ -25,10 +25,10 @@ __all__ = ["Faults", "report_fault"]
 _CALM_S = 600.0  # who served for so long is not in a row with those before
 _LONGEST_S = 300.0
 _NOT_OURS = (
-    "rota.live.api",
-    "rota.live.connections",
-    "rota.live.guard",
-    "rota.live.listen",
+    "rota.live.http.api",
+    "rota.live.http.connections",
+    "rota.live.http.auth",
+    "rota.live.http.server",
 )  # what goes wrong there concerns one connection
 
 

@@ -1,0 +1,1 @@
+"""The plan in use, what is learnt about the jobs, and when the plan is made anew."""

@@ -1,0 +1,1 @@
+"""The processes of jobs: the launcher, their supervisors and the records they leave."""

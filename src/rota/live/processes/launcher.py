@@ -1,0 +1,245 @@
+"""The daemon's side of starting jobs: orders go to one launcher process (`forkserver.py`), which forks a supervisor for each.
+
+A daemon with numpy and a web server in it is slow to fork; the launcher is small. When `Launcher.start` returns, the launcher holds
+`launcher.lock`, and so everything that older launchers were told is settled: an attempt without a record (`attempts.look`) was never
+run and never will be, unless it is ordered anew. A launcher that dies takes no job with it; start another, and then for each of
+`unanswered` look at the record: absent means order it again, anything else means that it was carried out.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from rota.live.errors import LiveError
+from rota.live.processes import forkserver
+from rota.live.processes.forkserver import LENGTH, REPLY
+
+__all__ = ["Launcher", "Program"]
+
+_PATIENCE_S = 20.0  # for the answer to an order
+
+
+@dataclass(frozen=True)
+class Program:
+    """What to run, and where. `attempt` is new for every start of the job; `memory_bytes` is a limit, by `cgroup` if one is given."""
+
+    job: int
+    attempt: int
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    cwd: str
+    type: str = ""
+    restart: int = 0
+    cores: Sequence[int] | None = None
+    gpus: Sequence[int | str] | None = None
+    index: int | None = None
+    memory_bytes: int | None = None
+    cgroup: str | None = None
+    grace_s: float = 10.0
+    token: str = ""
+
+    def encode(self) -> bytes:
+        """The order as it goes over the wire."""
+        body = json.dumps({field.name: getattr(self, field.name) for field in fields(self)}).encode()
+        return LENGTH.pack(len(body)) + body
+
+
+class Launcher:
+    """A running launcher. Make one with `start`; `launch` never blocks, and orders are carried out in the order given."""
+
+    unanswered: dict[tuple[int, int], Program]
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        channel: socket.socket,
+        on_spawned: Callable[[int, int, int, int | None], None],
+        on_refused: Callable[[int, int, OSError], None],
+        on_died: Callable[[], None],
+        on_claimed: Callable[[int, int, int], None],
+    ) -> None:
+        self._process, self._channel = process, channel
+        self._on_spawned, self._on_refused, self._on_died, self._on_claimed = on_spawned, on_refused, on_died, on_claimed
+        self._loop = asyncio.get_running_loop()
+        self._outgoing = bytearray()
+        self._ready: asyncio.Future[None] = self._loop.create_future()
+        self._open, self._settled = True, False
+        self._waited_for: tuple[int, int] | None = None  # the order that is unanswered for longest, and since when
+        self._waiting_since = 0.0
+        self.unanswered = {}
+        self._loop.add_reader(channel, self._read)
+        # Its end is not that of the channel: a supervisor that has not claimed its attempt yet has it open, too.
+        self._pidfd = os.pidfd_open(process.pid)
+        self._loop.add_reader(self._pidfd, self._ended)
+
+    @classmethod
+    async def start(
+        cls,
+        directory: str | Path,
+        on_spawned: Callable[[int, int, int, int | None], None],
+        on_refused: Callable[[int, int, OSError], None] = lambda job, attempt, error: None,
+        on_died: Callable[[], None] = lambda: None,
+        patience_s: float = 30.0,
+        on_claimed: Callable[[int, int, int], None] = lambda job, attempt, pid: None,
+    ) -> Launcher:
+        """Start a launcher and wait until older ones are done.
+
+        `on_spawned(job, attempt, pid, pidfd)`: a supervisor was forked; the pidfd is the receiver's to close; None if this process has
+        no descriptor left for it. It may have ended since, or have found that the attempt was claimed before: the record tells.
+        `on_refused(job, attempt, error)`: no process could be forked, nothing was run.
+        `on_died()`: the launcher is gone without having been closed.
+        `on_claimed(job, attempt, pid)`: this supervisor has the attempt and is about to run the job; with a negative pid it could not.
+        """
+        directory = str(Path(directory).absolute())
+        for room in ("run", "output"):
+            os.makedirs(f"{directory}/{room}", mode=0o700, exist_ok=True)
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        with theirs:
+            process = subprocess.Popen(
+                # No site, no user paths, no variables: the interpreter and this package, nothing else.
+                [sys.executable, "-I", "-S", "-X", "utf8", forkserver.__file__, str(theirs.fileno()), directory],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+                cwd="/",
+            )
+        launcher = cls(process, ours, on_spawned, on_refused, on_died, on_claimed)
+        try:
+            await asyncio.wait_for(launcher._ready, patience_s)
+        except TimeoutError:
+            raise LiveError(
+                f"{directory}/launcher.lock is still held after {patience_s:g} s: "
+                "an older launcher or a supervisor hangs; see who with 'fuser', end it and start again"
+            ) from None
+        finally:
+            if not launcher._settled:
+                await launcher.close()
+        return launcher
+
+    @property
+    def pid(self) -> int:
+        """The launcher process."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it takes orders: it has neither died nor been closed."""
+        return self._open
+
+    def launch(self, order: Program) -> None:
+        """Have this order carried out. Answered by `on_spawned` or `on_refused`; until then it is in `unanswered`."""
+        self.unanswered[order.job, order.attempt] = order
+        if not self._open:
+            return
+        idle = not self._outgoing
+        self._outgoing += order.encode()
+        if idle:
+            self._write()
+
+    async def close(self) -> None:
+        """End the launcher. Jobs go on. Whether orders not yet answered are carried out, the records tell after the next start."""
+        if self._open:
+            self._shut()
+        if not self._settled:  # it waits for the lock and does not listen
+            self._process.kill()
+        self._process.send_signal(signal.SIGCONT)  # somebody may have stopped it
+        await asyncio.to_thread(self._process.wait)
+
+    def look_after(self) -> None:
+        """Has it go on if it was stopped, and replaced if it is gone or does not answer. To be called now and then."""
+        if not self._open or not self._settled:
+            return
+        self._process.send_signal(signal.SIGCONT)
+        oldest = next(iter(self.unanswered), None)
+        if oldest is None or oldest != self._waited_for:
+            self._waited_for, self._waiting_since = oldest, self._loop.time()
+        elif self._loop.time() - self._waiting_since > _PATIENCE_S:
+            self._process.kill()  # what became of its orders, the records tell
+
+    def listen(self) -> None:
+        """Takes all answers that are there already."""
+        while self._open and self._read():
+            pass
+
+    def _write(self) -> None:
+        try:
+            del self._outgoing[: self._channel.send(self._outgoing)]
+        except BlockingIOError:
+            pass
+        except OSError:  # it died: the reader sees that, too
+            self._outgoing.clear()
+        if self._outgoing:
+            self._loop.add_writer(self._channel, self._write)
+        else:
+            self._loop.remove_writer(self._channel)
+
+    def _read(self) -> bool:
+        """Take what answers there are, but not for ever: a flood of them must not keep the daemon from its other work.
+
+        Whether there may be more.
+        """
+        for _ in range(64):
+            try:
+                data, rights, _, _ = self._channel.recvmsg(REPLY.size, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)
+            except BlockingIOError:
+                return False
+            except OSError:
+                data = b""
+            if not data:
+                self._bury()
+                return False
+            job, attempt, pid = REPLY.unpack(data)
+            self._answer(job, attempt, pid, array.array("i", b"".join(right[2] for right in rights)))
+        return True
+
+    def _answer(self, job: int, attempt: int, pid: int, pidfds: array.array[int]) -> None:
+        if job < 0:
+            self._on_claimed(-job, attempt, pid)
+            return
+        self.unanswered.pop((job, attempt), None)
+        if job == 0:
+            self._settled = True
+            if not self._ready.done():
+                self._ready.set_result(None)
+        elif pid < 0:
+            self._on_refused(job, attempt, OSError(-pid, os.strerror(-pid)))
+        else:
+            self._on_spawned(job, attempt, pid, pidfds[0] if pidfds else None)
+
+    def _ended(self) -> None:
+        self.listen()
+        if self._open:
+            self._bury()
+
+    def _bury(self) -> None:
+        self._shut()
+        try:
+            self._process.wait(1)  # it closed its end, so it is ending: a matter of milliseconds
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._settled:
+            self._on_died()
+        elif not self._ready.done():
+            self._ready.set_exception(LiveError("the launcher process ended at once; it said why on standard error"))
+
+    def _shut(self) -> None:
+        self._open = False
+        self._outgoing.clear()
+        self._loop.remove_reader(self._channel)
+        self._loop.remove_writer(self._channel)
+        self._channel.close()
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)

@@ -1,0 +1,281 @@
+"""The supervisor of one attempt: a small process that runs a job as its child, outlives the daemon and records start and end.
+
+It is forked by the launcher and hears signals only:
+
+    SIGUSR1  suspend: stop every process of the job        SIGTERM  end: SIGTERM to all, SIGKILL after the grace
+    SIGUSR2  resume                                        SIGQUIT  end at once: SIGKILL
+
+The job's end is the end of its main process. What that leaves behind, detached or not, becomes our child (we are a child subreaper)
+and is ended too; the end is recorded when nothing is left, for only then are the job's resources free. Should the supervisor be
+killed, the kernel kills the main process with it.
+
+All signals are blocked for its whole life and taken one at a time by `sigtimedwait`, so there are no handlers and no races. Only the
+standard library is used: there is one of these per running job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import resource
+import signal
+import stat
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from rota.live.processes import tree
+from rota.live.processes.records import MARK, Record, mark_of, set_tag
+
+__all__ = ["HEARD", "NOT_RUN", "environment", "supervise"]
+
+# SIGINT and SIGHUP are heard and not heeded: neither a terminal's Ctrl-C nor its end is meant for a job.
+HEARD = {signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGQUIT, signal.SIGINT, signal.SIGHUP}
+NOT_RUN = os.EX_TEMPFAIL  # 75: nothing was run, there was no room for its record
+
+_PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
+_prctl = ctypes.CDLL(None, use_errno=True).prctl
+_KILL_AGAIN_S = 0.1
+# Signals that this process was started with ignored, or Python ignores; the others go back to their default when a program starts.
+_IGNORED = [number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN]
+_FOREVER_S = 1e8
+_TOLD = frozenset(("ROTA_JOB_ID", "ROTA_TYPE", "ROTA_RESTART", MARK, "ROTA_CORES", "ROTA_ARRAY_INDEX"))
+
+
+def supervise(order: dict[str, Any], directory: str, lock: int, boot: str, tell: Callable[[int], None], daemon: int) -> NoReturn:
+    """Run one order in this process, just forked by the launcher with `HEARD` blocked. `lock` is the launcher's lock, inherited.
+
+    `tell(pid)` says over the descriptor `daemon` that this process has claimed the attempt, `tell(−errno)` that nothing is run after all.
+    """
+    status = 1
+    try:
+        os.setsid()
+        first, second = sorted((lock, daemon))
+        os.closerange(3, first)
+        os.closerange(first + 1, second)
+        os.closerange(second + 1, os.sysconf("SC_OPEN_MAX"))
+        null = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(null, standard)
+        os.close(null)
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        _prctl(_PR_SET_NAME, f"rota-{order['job']}".encode(), 0, 0, 0)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        status = _run(order, directory, lock, boot, tell, daemon)
+    finally:
+        os._exit(status)
+
+
+def environment(order: dict[str, Any], run_directory: str) -> dict[str, str]:
+    """The environment of the job: its own, and what Rota tells it."""
+    told = {
+        "ROTA_JOB_ID": str(order["job"]),
+        "ROTA_TYPE": order["type"],
+        "ROTA_RESTART": str(order["restart"]),
+        MARK: mark_of(run_directory, order["job"], order["attempt"], order.get("token", "")),
+    }
+    if order["cores"] is not None:
+        told["ROTA_CORES"] = ",".join(map(str, order["cores"]))
+    if order["gpus"] is not None:
+        told["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, order["gpus"]))
+    if order["index"] is not None:
+        told["ROTA_ARRAY_INDEX"] = str(order["index"])
+    # A job that was submitted by another one has that one's environment: what was told to that one is not true of this one.
+    return {**{name: value for name, value in order["env"].items() if name not in _TOLD}, **told}
+
+
+def _run(order: dict[str, Any], directory: str, lock: int, boot: str, tell: Callable[[int], None], daemon: int) -> int:
+    job, run_directory = order["job"], f"{directory}/run"
+    try:
+        output, problem = _open_output(f"{directory}/output/{job}.log")
+        record = Record.claim(run_directory, job, order["attempt"], boot, order.get("token", ""))
+    except FileExistsError:  # an older order for this attempt was carried out: it is run once
+        return 0
+    except OSError:  # no room
+        return NOT_RUN
+    os.close(lock)
+    own = os.getpid()
+    tell(own)  # before the job can do anything: a record that is missing from now on has vanished
+    if problem:  # nothing is run
+        record.write("ended", exit_code=126, how="exit", error=problem, ended=time.time(), ended_boottime=_now())
+        return 0
+    try:
+        pid = os.fork()
+    except OSError as refused:  # no process to be had now
+        record.withdraw()
+        tell(-(refused.errno or 1))
+        return NOT_RUN
+    os.close(daemon)
+    if pid == 0:
+        _become(order, record, output, own, environment(order, run_directory))
+    os.close(output)
+    record.write("started", pid=pid, started=time.time(), started_boottime=_now())
+    watch = _Watch(pid, order["grace_s"], record)
+    watch.until_nothing_is_left()
+    error = record.read("failed").get("error", "") or _leave_group(order)
+    use, code = resource.getrusage(resource.RUSAGE_CHILDREN), os.waitstatus_to_exitcode(watch.status)
+    record.write(
+        "ended",
+        exit_code=code if code >= 0 else 128 - code,
+        how="exit" if code >= 0 else "signal",
+        error=error,
+        ended=watch.ended,
+        ended_boottime=watch.ended_boottime,
+        user_s=use.ru_utime,
+        system_s=use.ru_stime,
+        max_rss_bytes=use.ru_maxrss * 1024,
+        told=watch.told,
+        leftovers=watch.leftovers,
+    )
+    return 0
+
+
+def _open_output(path: str) -> tuple[int, str]:
+    """The file for what the job prints, and what is wrong with it.
+
+    Whoever put a link or a pipe there must not have it written to, and opening it waits for nobody.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        output = os.open(path, flags, 0o600)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            raise
+        return -1, f"its output {path} is a link, a pipe or a folder, and no file"
+    os.set_blocking(output, True)
+    return output, "" if stat.S_ISREG(os.fstat(output).st_mode) else f"its output {path} is no file"
+
+
+class _Watch:
+    """Obeys signals until the job has ended and nothing of it is left."""
+
+    def __init__(self, main: int, grace_s: float, record: Record) -> None:
+        self.main, self.grace_s, self.record = main, grace_s, record
+        self.status, self.ended, self.ended_boottime = -1, 0.0, 0.0
+        self.told = self.leftovers = self.ending = self.cleared = False
+        self.kill_at: float | None = None
+
+    def until_nothing_is_left(self) -> None:
+        """Returns when `waitpid` says that there are no children any more."""
+        while True:
+            wait_s = _FOREVER_S if self.kill_at is None else max(0.0, self.kill_at - _now())
+            heard = signal.sigtimedwait(HEARD, wait_s)
+            number = heard.si_signo if heard else None
+            if number == signal.SIGCHLD:
+                if not self._reap():
+                    return
+            elif number == signal.SIGUSR1 and not self.ending:  # who is asked to end must be able to
+                tree.freeze(os.getpid())
+                self.record.write("suspended", suspended=True)
+            elif number == signal.SIGUSR2:
+                tree.send(os.getpid(), signal.SIGCONT)
+                self.record.write("suspended", suspended=False)
+            elif number == signal.SIGTERM:
+                if not self._reap():  # the end of the job may wait behind this signal, and came first
+                    return
+                self._end()
+            if number == signal.SIGQUIT or (self.kill_at is not None and _now() >= self.kill_at):
+                self._kill()
+
+    def _reap(self) -> bool:
+        """Bury every child that has ended; whether any is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                break
+            if pid == self.main:
+                self.status, self.ended, self.ended_boottime, self.told = status, time.time(), _now(), self.ending
+        if self.ended and not self.cleared:
+            self.cleared, self.leftovers = True, not self.ending
+            self._end()
+        return True
+
+    def _end(self) -> None:
+        """Ask all to end; what does not within the grace is killed."""
+        if not self.ending:
+            self.ending, self.kill_at = True, _now() + self.grace_s
+        tree.send(os.getpid(), signal.SIGTERM, signal.SIGCONT)  # a stopped process hears SIGTERM when it goes on
+
+    def _kill(self) -> None:
+        """Stop all first, so that none forks out of reach, then kill; again after a while, until none is left."""
+        self.ending = True
+        tree.freeze(os.getpid())
+        tree.send(os.getpid(), signal.SIGKILL)
+        self.kill_at = _now() + _KILL_AGAIN_S
+
+
+def _become(order: dict[str, Any], record: Record, output: int, supervisor: int, told: dict[str, str]) -> NoReturn:
+    """In the child: turn into the job's program. Says in the record why, if that fails."""
+    argv, memory, group = order["argv"], order["memory_bytes"], order["cgroup"]
+    step, code = "", 126
+    try:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != supervisor:  # it was killed before the line above
+            os._exit(code)
+        os.setsid()
+        os.umask(0o022)
+        step = "cannot make its memory group"
+        if group is not None:
+            _enter_group(group, memory)
+        step = f"cannot use cores {order['cores']}"
+        if order["cores"] is not None:
+            os.sched_setaffinity(0, order["cores"])
+        step = f"working directory {order['cwd']}"
+        os.chdir(order["cwd"])
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        for number in _IGNORED:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        set_tag(told[MARK])
+        step = f"cannot limit its memory to {memory} bytes"
+        if memory is not None and group is None:
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        step = f"cannot execute {argv[0]}"
+        os.execvpe(argv[0], argv, told)
+    except FileNotFoundError as error:
+        if step.startswith("cannot execute") and not os.path.exists(argv[0]):
+            step, code = f"{argv[0]}: no such program", 127
+        else:  # a directory, or the interpreter that a script names
+            step = f"{step}: {error.strerror}"
+        record.write("failed", error=step)
+    except BaseException as error:
+        record.write("failed", error=f"{step}: {getattr(error, 'strerror', None) or repr(error)}")
+    os._exit(code)
+
+
+def _enter_group(group: str, memory: int | None) -> None:
+    """Put this process into a cgroup of its own, with its memory limit."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(group)
+    if memory is not None:
+        _write(f"{group}/memory.max", str(memory))
+    _write(f"{group}/cgroup.procs", "0")
+
+
+def _leave_group(order: dict[str, Any]) -> str:
+    """Remove the cgroup of the job; a remark if the kernel killed in it for want of memory."""
+    group, remark = order["cgroup"], ""
+    if group is not None:
+        with contextlib.suppress(OSError):
+            with open(f"{group}/memory.events") as file:
+                counts = dict(line.split() for line in file)
+            if int(counts.get("oom_kill", 0)):
+                remark = f"out of memory: killed at its limit of {order['memory_bytes']} bytes"
+        with contextlib.suppress(OSError):
+            os.rmdir(group)
+    return remark
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def _now() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

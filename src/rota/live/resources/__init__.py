@@ -1,0 +1,1 @@
+"""What jobs are given of the machine, and how they are held to it."""

@@ -1,0 +1,1 @@
+"""Which job runs when: the policy's decisions for real jobs, job classes, dependencies, forecasts."""

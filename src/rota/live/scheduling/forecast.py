@@ -1,0 +1,206 @@
+"""When will this job start? The present state is played forward, many times, with the policy's own decisions.
+
+What is not known is drawn: how long the running jobs still take (their law, given how long they have run), how long the waiting ones will
+take, who else arrives, at the rates and sizes that were learnt. The policy's own randomness is drawn anew as well. The median and the 90 %
+point of the start over the futures are the answer.
+
+The compiled simulator plays it (`rota.simulation.ahead`), which knows jobs of types. Own jobs hold their room beside it: one that runs
+gives it back at its end, one that waits starts when what the others leave has been enough for it. What suspended jobs keep is left out, and
+a rota is not held up by own jobs; where there are few jobs, the scheduler itself is played instead (`rehearsal`), which leaves out nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rota.arrays import Array, Int
+from rota.live.scheduling.play_forward import play_forward, still_needed
+from rota.live.scheduling.scheduler import OWN, Scheduler
+from rota.model import System
+from rota.model.workload import Chunk
+from rota.simulation.ahead import Ahead, Present
+from rota.simulation.engine import FINISH, PREEMPT, STARTED
+from rota.simulation.workload import PoissonArrivals
+
+__all__ = ["Outlook", "forecast"]
+
+_FEW = 200  # jobs whose future the scheduler plays in milliseconds
+_CALL_S = 0.01  # of computing at a time: other threads wait meanwhile
+
+
+def forecast(
+    scheduler: Scheduler,
+    served: Mapping[int, float],
+    job: int,
+    now: float,
+    *,
+    system: System | None = None,
+    runs: int = 50,
+    budget_s: float | None = None,
+    seed: int = 0,
+) -> list[float]:
+    """Times from `now` until the job starts, in order, in as many futures as the budget allows. `served`: time in service, by job.
+
+    Arrivals and sizes are those of `system`, which may have learnt other ones than the plan's.
+    """
+    return Outlook(scheduler, served, job, now, system).starts(runs, budget_s, seed)
+
+
+class Outlook:
+    """The present, to be played forward; the scheduler may go on meanwhile."""
+
+    def __init__(self, scheduler: Scheduler, served: Mapping[int, float], job: int, now: float, system: System | None = None) -> None:
+        known = scheduler.system if system is None else system
+        keeps = scheduler.kept_when_suspended.any() and any(here.state == "suspended" for here in scheduler.started())
+        exact = len(scheduler.jobs) <= _FEW and (keeps or bool(scheduler.own()))
+        self._play: Callable[[np.random.SeedSequence, float], float | None]
+        if exact:
+            twin = scheduler.copy()
+            self._play = lambda seed, until: play_forward(twin.copy(), served, job, now, known, seed, until)
+        else:
+            self._play = _Simulated(scheduler, served, job, now, known)
+
+    def prepare(self) -> None:
+        """Compiles what is needed, which takes a while where no simulation of this policy was ever run."""
+        if isinstance(self._play, _Simulated):
+            self._play.prepare()
+
+    def starts(self, runs: int = 50, budget_s: float | None = None, seed: int = 0) -> list[float]:
+        """Times until the job starts, in order, in as many futures as the budget allows, which is less where Python plays them."""
+        self.prepare()
+        budget_s = (2.0 if isinstance(self._play, _Simulated) else 0.5) if budget_s is None else budget_s
+        until, found = time.monotonic() + budget_s, []
+        for number in range(runs):
+            start = self._play(np.random.SeedSequence([seed, number]), until) if time.monotonic() < until else None
+            if start is None:
+                break
+            found.append(start)
+        return sorted(found)
+
+
+@dataclass
+class _Own:
+    """A job that no type encloses: what it holds, when it ends if it runs, how long it will take if it waits."""
+
+    id: int
+    demand: Int
+    mean: float
+    served: float
+    end: float = np.inf
+
+
+class _Simulated:
+    """Futures by the compiled simulator."""
+
+    def __init__(self, scheduler: Scheduler, served: Mapping[int, float], job: int, now: float, system: System) -> None:
+        self._system, self._brain, self._job, self._now = system, scheduler.brain, job, now
+        s, (places, kinds, serving, before) = scheduler.state, _listed(scheduler, served)
+        self._sequence = scheduler.jobs[job].sequence if scheduler.jobs[job].kind != OWN else -1
+        mean = float((1 / system.service_rate).mean())
+        own = {here.id: _Own(here.id, here.demand, here.estimate or mean, served.get(here.id, 0.0)) for here in scheduler.own()}
+        self._own_running = [own[here.id] for here in scheduler.own() if here.state in ("running", "stopping")]
+        self._own_waiting = [own[here.id] for here in scheduler.own() if here.state in ("waiting", "suspended")]
+        self._served, self._serving = before, places[serving]
+        self._waiting = [places[(kinds == i) & ~serving] for i in range(len(system.names))]
+        free = s.capacity - s.running @ s.demand - sum((x.demand for x in self._own_running), 0 * s.capacity)
+        all_kinds, all_serving = np.full(len(s.newer), -1, dtype=np.int64), np.zeros(len(s.newer), dtype=bool)
+        all_kinds[places], all_serving[places] = kinds, serving
+        copied = s._replace(**{name: getattr(s, name).copy() for name in s._fields if name != "data"})
+        copied = copied._replace(free=free, clock=np.array([now]))
+        ask = scheduler.is_behind() or any(here.state == "stopping" for here in scheduler.started())
+        self._present = Present(copied, all_kinds, all_serving, scheduler.next_sequence(), max(scheduler.wake, now), ask)
+        self._estimates = 1 / s.service_rate
+
+    def prepare(self) -> None:
+        """Loads or compiles the simulator."""
+        nobody = Chunk(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
+        ahead = Ahead(self._system, self._brain, self._present, np.ones(len(self._present.kinds)), np.random.SeedSequence(0))
+        ahead.go_on(nobody, -np.inf)
+
+    def __call__(self, seed: np.random.SeedSequence, until: float) -> float | None:
+        """One future: when the job starts in it; None if the time for computing is over, or it never does."""
+        sizes, arrivals, policy = seed.spawn(3)
+        draw, system = np.random.default_rng(sizes), self._system
+        remaining = np.ones(len(self._present.kinds))
+        for i, places in enumerate(self._waiting):
+            remaining[places] = system.sizes[i].sample(draw, len(places))
+        for place in (*self._serving, *self._served):
+            remaining[place] = still_needed(system, int(self._present.kinds[place]), self._served.get(int(place), 0.0), draw)
+        own_running = [replace(own, end=self._now + draw.exponential(own.mean)) for own in self._own_running]
+        own_waiting = list(self._own_waiting)
+        ahead = Ahead(system, self._brain, self._present, remaining, policy)
+        coming = _Coming(system, arrivals, self._now, self._estimates)
+        now, step = self._now, float((1 / system.service_rate).min()) / 4
+        while True:
+            if time.monotonic() > until:
+                return None
+            ending = min(own_running, key=lambda own: own.end, default=None)
+            stop = now + step if ending is None else min(now + step, ending.end)
+            if not np.isfinite(stop) or (coming.over and ending is None and ahead.is_dead()):
+                return None  # nothing will ever happen
+            began, free = time.monotonic(), ahead.state.free.copy()
+            entries = ahead.go_on(coming.by(stop), stop)
+            took = time.monotonic() - began
+            if (start := ahead.start_of(entries, self._sequence)) is not None:
+                return max(start - self._now, 0.0)
+            for own in list(own_waiting):
+                if (t := _first_fit(free, entries, ahead.state.demand, own.demand, now)) is None:
+                    continue
+                if own.id == self._job:
+                    return max(t - self._now, 0.0)
+                own_waiting.remove(own)
+                own_running.append(replace(own, end=stop + draw.exponential(own.mean)))
+                ahead.state.free[:] -= own.demand
+                free = free - own.demand
+            now, step = stop, step * (2.0 if took < _CALL_S / 2 else 0.5 if took > 2 * _CALL_S else 1.0)
+            if ending is not None and ending.end <= stop:
+                own_running.remove(ending)
+                ahead.state.free[:] += ending.demand
+                ahead.ask_again(stop)
+
+
+class _Coming:
+    """Who arrives from now on, by time. They do not depend on how the time is cut."""
+
+    def __init__(self, system: System, seed: np.random.SeedSequence, now: float, estimates: Array) -> None:
+        self._chunks: Iterator[Chunk] = PoissonArrivals(1024).chunks(system, seed)
+        self._now, self._estimates = now, estimates
+        self._times, self._kinds, self._sizes = np.empty(0), np.empty(0, dtype=np.int64), np.empty(0)
+        self.over = float(system.arrival_rate.sum()) == 0
+
+    def by(self, until: float) -> Chunk:
+        """Those who arrive by a time and have not been told before."""
+        while not self.over and (not len(self._times) or self._times[-1] <= until):
+            chunk = next(self._chunks)
+            self._times = np.concatenate([self._times, self._now + chunk.times])
+            self._kinds, self._sizes = np.concatenate([self._kinds, chunk.kinds]), np.concatenate([self._sizes, chunk.sizes])
+        n = int(np.searchsorted(self._times, until, side="right"))
+        found = Chunk(self._times[:n], self._kinds[:n], self._sizes[:n], self._estimates[self._kinds[:n]])
+        self._times, self._kinds, self._sizes = self._times[n:], self._kinds[n:], self._sizes[n:]
+        return found
+
+
+def _listed(scheduler: Scheduler, served: Mapping[int, float]) -> tuple[Int, Int, np.ndarray, dict[int, float]]:
+    """Places, types and whether in service of the jobs of types; and what those have been served that were."""
+    here = list(scheduler.typed())
+    places = np.fromiter((job.place for job in here), np.int64, len(here))
+    kinds = np.fromiter((job.kind for job in here), np.int64, len(here))
+    serving = np.fromiter((job.state == "running" for job in here), bool, len(here))
+    return places, kinds, serving, {job.place: served[job.id] for job in here if served.get(job.id, 0.0) > 0}
+
+
+def _first_fit(free: Int, entries: Array, demand: Int, need: Int, now: float) -> float | None:
+    """When there was first room for so much, after all that happened at one time: from `free` on, by what happened."""
+    if (need <= free).all():
+        return now
+    if not len(entries):
+        return None
+    gives = np.select([entries[:, 1] == STARTED, (entries[:, 1] == FINISH) | (entries[:, 1] == PREEMPT)], [-1, 1], 0)
+    room = free + np.cumsum(gives[:, None] * demand[entries[:, 2].astype(np.int64)], axis=0)
+    last = np.append(np.diff(entries[:, 0]) > 0, True)  # of what happens at one time
+    fits = np.flatnonzero(last & (room >= need).all(axis=1))
+    return float(entries[fits[0], 0]) if len(fits) else None

@@ -1,0 +1,95 @@
+"""What a request is checked for before anything is written down: which type it runs as, and whether it can run where it wants to."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+import numpy as np
+
+from rota.arrays import Array
+from rota.errors import BadSpec, Problem
+from rota.live.jobs import Request
+from rota.live.messages import JobRequest
+from rota.live.resources.limits import kind_of_resource
+from rota.model import System
+from rota.model.live import OWN_TYPE
+
+__all__ = ["class_again", "class_of", "remark_on_directory"]
+
+_ROUNDING = 1e-12
+
+
+def class_of(request: JobRequest, system: System) -> tuple[str, list[float], str]:
+    """The type that a request runs as, its demand, and a remark: the type named, or the smallest that encloses what is asked for.
+
+    A type with devices (gpus) comes last if none are asked for: they are few, and nobody would use them. Where no type encloses it, the job
+    is of a class of its own, "own".
+    """
+    if request.type is not None:
+        if request.type not in system.names:
+            raise BadSpec([Problem("type", f"there is no such type (there are: {', '.join(system.names)})", request.type)])
+        return request.type, system.demand[system.names.index(request.type)].tolist(), ""
+    asked = request.demand or {}
+    rule = f"the server has no such resource (it has: {', '.join(system.resources)})"
+    problems = [Problem(f"demand.{name}", rule) for name in asked if name not in system.resources]
+    demand = np.array([asked.get(name, 0.0) for name in system.resources])
+    problems += _too_much(demand, system)
+    if not problems and not demand.any():
+        problems.append(Problem("demand", "is nothing at all: name at least one resource"))
+    if problems:
+        raise BadSpec(problems)
+    i = _smallest(demand, system)
+    if i is None:
+        return OWN_TYPE, demand.tolist(), "no type of the plan encloses it: it starts only where the policy leaves room"
+    remark = "" if np.array_equal(system.demand[i], demand) else f"runs as type {system.names[i]}, the smallest that encloses it"
+    return system.names[i], system.demand[i].tolist(), remark
+
+
+def class_again(request: Request, system: System) -> tuple[str, list[float]]:
+    """The type and the demand of an earlier request under another plan of the same resources; `BadSpec` if the server is too small for it.
+
+    Who named a type gets what the plan says of it now. Who asked for amounts, or named a type that is gone, runs as the smallest type that
+    encloses what was asked for, or what the type needed.
+    """
+    if request.asked is None and request.type in system.names:
+        return request.type, system.demand[system.names.index(request.type)].tolist()
+    demand = np.array(request.demand if request.asked is None else request.asked)
+    if problems := _too_much(demand, system):
+        raise BadSpec(problems)
+    if request.type in system.names and (system.demand[system.names.index(request.type)] >= demand * (1 - _ROUNDING)).all():
+        return request.type, system.demand[system.names.index(request.type)].tolist()
+    i = _smallest(demand, system)
+    return (OWN_TYPE, demand.tolist()) if i is None else (system.names[i], system.demand[i].tolist())
+
+
+def _too_much(demand: Array, system: System) -> list[Problem]:
+    return [
+        Problem(f"demand.{system.resources[r]}", f"the server has {system.capacity[r]:g}", float(demand[r]))
+        for r in np.flatnonzero(demand > system.capacity * (1 + _ROUNDING))
+    ]
+
+
+def _smallest(demand: Array, system: System) -> int | None:
+    """The smallest type that encloses a demand, by the sum of its shares of the server; those with devices not asked for come last."""
+    enclosing = np.flatnonzero((system.demand >= demand * (1 - _ROUNDING)).all(axis=1))
+    idle = [r for r, name in enumerate(system.resources) if kind_of_resource(name) == "gpus" and demand[r] == 0]
+    with_idle_devices = (system.demand[enclosing][:, idle] > 0).any(axis=1)
+    sizes = (system.demand[enclosing] / system.capacity).sum(axis=1)
+    return int(enclosing[np.lexsort((sizes, with_idle_devices))[0]]) if len(enclosing) else None
+
+
+def remark_on_directory(path: str) -> str:
+    """What there is to say about a working directory: '' if it can be used, or that it is not there (yet). `BadSpec` if it never can be."""
+    try:
+        if not stat.S_ISDIR(os.stat(path).st_mode):
+            return f"its working directory {path} is not there (yet)"
+        if not os.access(path, os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except (FileNotFoundError, NotADirectoryError):
+        return f"its working directory {path} is not there (yet)"
+    except OSError as error:
+        rule = f"the scheduler, as user {os.geteuid()}, cannot enter it ({error.strerror}): submit from another directory"
+        raise BadSpec([Problem("cwd", rule, path)]) from None
+    return ""

@@ -1,0 +1,89 @@
+"""A scheduler played forward in plain Python: exact, with whatever own, suspended and stopping jobs hold, and slow."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Mapping
+
+import numpy as np
+
+from rota.decide import seeded
+from rota.live.scheduling.scheduler import OWN, Decision, Scheduler
+from rota.model import System
+
+__all__ = ["play_forward", "still_needed"]
+
+_LONGER = 64  # draws for a size longer than what was served already; then the mean is added
+
+
+def play_forward(
+    scheduler: Scheduler, served: Mapping[int, float], job: int, begin: float, system: System, seed: np.random.SeedSequence, until: float
+) -> float | None:
+    """One future of a scheduler, which is used up: when the job starts in it; None if the time for computing is over, or it never does."""
+    draw, now = np.random.default_rng(seed), begin
+    scheduler.state.random[:] = seeded(seed)
+    kinds = {id: here.kind for id, here in scheduler.jobs.items()}
+    left: dict[int, float] = {}  # what a job that was served before still needs
+    running = {
+        id: now + still_needed(system, here.kind, served.get(id, 0.0), draw, here.estimate)
+        for id, here in scheduler.jobs.items()
+        if here.state == "running"
+    }
+    ends = [(end, id) for id, end in running.items()]
+    heapq.heapify(ends)
+    stopping = [id for id, here in scheduler.jobs.items() if here.state == "stopping"]
+    rate, newest = float(system.arrival_rate.sum()), max(kinds) + 1
+    share = np.cumsum(system.arrival_rate / rate) if rate > 0 else system.arrival_rate
+    arrival = now + draw.exponential(1 / rate) if rate > 0 else np.inf
+
+    def obey(orders: Decision) -> bool:
+        for id in orders.stop:
+            left[id] = max(running.pop(id) - now, 0.0)
+            if scheduler.jobs[id].state == "stopping":
+                stopping.append(id)
+        for id in (*orders.start, *orders.resume):
+            running[id] = now + (
+                left.pop(id) if id in left else still_needed(system, kinds[id], served.get(id, 0.0), draw, scheduler.jobs[id].estimate)
+            )
+            heapq.heappush(ends, (running[id], id))
+        return job in running
+
+    while True:
+        if time.monotonic() > until:
+            return None
+        if stopping:  # as if it took no time
+            if obey(scheduler.stopped(stopping.pop(), now)):
+                return now - begin
+            continue
+        while ends and running.get(ends[0][1]) != ends[0][0]:
+            heapq.heappop(ends)
+        end = ends[0][0] if ends else np.inf
+        if min(end, arrival, scheduler.wake) == np.inf:
+            return None  # nothing will ever happen
+        if end <= min(arrival, scheduler.wake):
+            now, id = heapq.heappop(ends)
+            del running[id]
+            orders = scheduler.leave(id, now)
+        elif scheduler.wake <= arrival:
+            now = max(now, scheduler.wake)
+            orders = scheduler.tick(now)
+        else:
+            now = arrival
+            kind = min(int(np.searchsorted(share, draw.random(), side="right")), len(share) - 1)
+            kinds[newest] = kind
+            orders = scheduler.arrive(newest, kind, now)
+            newest, arrival = newest + 1, now + draw.exponential(1 / rate)
+        if obey(orders):
+            return now - begin
+
+
+def still_needed(system: System, kind: int, served: float, draw: np.random.Generator, estimate: float = 0.0) -> float:
+    """What a job that was served for so long still needs. Of an own job only its estimate is known, or else what jobs take on average."""
+    if kind == OWN:
+        return float(draw.exponential(estimate or float((1 / system.service_rate).mean())))
+    size = system.sizes[kind]
+    if served == 0.0:
+        return float(size.sample(draw, 1)[0])
+    longer = [x for x in size.sample(draw, _LONGER) if x > served]
+    return float(longer[0] - served) if longer else size.moment(1)

@@ -1,0 +1,470 @@
+"""The scheduler: which jobs are here, what each holds, and what the policy decides. It knows no clock and no processes.
+
+Each event (a job arrives, leaves, has stopped; the policy's timer rings) is passed on to the decision function that the simulator uses. The
+function says how many jobs of each type should run; that becomes a `Decision` about jobs: of each type the oldest waiting job starts first
+and the youngest running one is stopped first. As long as every decision can be carried out at once, this is what the simulator does, event
+for event.
+
+Four things happen on a real server only:
+
+- A job that is to stop may take its time (`STOPPING`: it got a signal and may write a checkpoint). It holds everything until it is gone.
+- A suspended job gives back only what a stop releases (`releasable`), and keeps its memory. A decision that would need what suspended jobs
+  keep is not taken: nothing is stopped, and of the jobs that should start those start that fit beside what runs. Suspended jobs go on
+  where what is free suffices, so that they end and give back what they keep.
+- Where jobs cannot be stopped, or the policy never stops any, one that it would not run any more (after a change of plan) runs to its end.
+- Jobs that no type encloses (`own`) are unknown to the policy. After each decision they start in their order, where they fit.
+
+Whenever one of these left a decision undone, the policy is asked once more after the next event, with `CHANGE`.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.arrays import Int
+from rota.decide import ARRIVAL, CHANGE, COMPLETION, START, TIMER, State, brain_of, new_state, policy_name, preempts
+from rota.errors import BadSpec, Problem
+from rota.live.jobs import JobState
+from rota.live.scheduling.own_jobs import OwnJobs
+from rota.live.scheduling.units import fine_units
+from rota.model import System
+from rota.policy import Policy, ServerFilling
+
+__all__ = ["OWN", "Decision", "Scheduler", "Stop"]
+
+Stop = Literal["none", "suspend", "requeue"]
+OWN = -1  # the type of a job that no type encloses
+_RINGS = 100  # that are made up for, at most: a machine may have slept for hours
+
+
+@dataclass
+class Decision:
+    """What is to be done now, by job numbers: suspended jobs to resume, waiting ones to start, running ones to stop."""
+
+    start: list[int] = field(default_factory=list)
+    resume: list[int] = field(default_factory=list)
+    stop: list[int] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.start or self.resume or self.stop)
+
+    def __add__(self, later: Decision) -> Decision:
+        return Decision(self.start + later.start, self.resume + later.resume, self.stop + later.stop)
+
+
+@dataclass(slots=True)
+class Entry:
+    """A job as the scheduler sees it: what it needs, its place in the queue, and what it holds."""
+
+    id: int
+    kind: int
+    demand: Int  # (R,) in units
+    estimate: float
+    sequence: int
+    place: int = -1  # in the arrays of the state; −1 for an own job
+    state: JobState = JobState.WAITING  # WAITING, RUNNING, SUSPENDED or STOPPING
+
+
+class Scheduler:
+    """The jobs of one server under one policy. Times are in the system's unit of time."""
+
+    def __init__(
+        self, system: System, policy: Policy, random: NDArray[np.uint64], *, stop: Stop = "none", releasable: Sequence[bool] | None = None
+    ) -> None:
+        R = len(system.capacity)
+        self.stop: Stop = stop
+        self.kept_when_suspended: Int = np.array([not x for x in releasable or [True] * R], dtype=np.int64)
+        self.jobs: dict[int, Entry] = {}
+        self._own: dict[int, Entry] = {}  # in order of arrival
+        self._own_ready = OwnJobs(R)  # those of them that start where there is room
+        self._own_held: Int = np.zeros(R, dtype=np.int64)  # by all of them
+        self._by_place: dict[int, Entry] = {}
+        self._unused: list[int] = []
+        self._next = 0
+        self.decisions, self.decision_s = 0, 0.0
+        self.wake = np.inf  # when the policy wants to be asked again
+        self._install(system, policy, random)
+
+    def _install(self, system: System, policy: Policy, random: NDArray[np.uint64]) -> None:
+        if self.stop == "none" and preempts(policy):
+            rule = f"{policy_name(policy)} stops running jobs, and preemption is 'none': choose suspend or requeue"
+            raise BadSpec([Problem("preemption", f"{rule} (--preemption, or [live] in the file), or another policy")])
+        self.brain = brain_of(system, policy)  # raises where the policy does not suit the system
+        self.system, self.policy = system, policy
+        self._may_stop = self.stop != "none" and preempts(policy)
+        state = new_state(system, self.brain, random)
+        demand, capacity, self.unit = fine_units(system)
+        if isinstance(policy, ServerFilling):  # it fills powers of two, and more capacity than that would be another server
+            capacity = state.capacity * (demand.max() // state.demand.max())
+        self.state: State = state._replace(demand=demand, capacity=capacity, free=capacity.copy())
+        self.target: Int = np.zeros(len(system.names), dtype=np.int64)
+        self._undone = False  # the last decision could not be carried out whole
+
+    # ------------------------------------------------------------------------------------------------------------ events
+
+    def begin(self, now: float) -> Decision:
+        """The first decision, with whatever jobs were put on the scheduler."""
+        self._undone = True
+        return self._decide(START, 0, now)
+
+    def arrive(self, id: int, kind: int, now: float, *, estimate: float | None = None, demand: Int | None = None) -> Decision:
+        """A job joins the end of its type's queue. An own job (kind OWN) brings its demand, in units (see `units_of`)."""
+        before = self._late_rings(now)
+        self.put(id, kind, estimate=estimate, demand=demand)
+        return before + self._decide(*((CHANGE, 0) if kind == OWN else (ARRIVAL, kind)), now)
+
+    def leave(self, id: int, now: float) -> Decision:
+        """A job has ended, or was withdrawn while it waited; nothing of it is left on the machine."""
+        job = self.jobs[id]
+        ran = job.state == JobState.RUNNING
+        before = self._late_rings(now) if ran else Decision()  # they might start who is about to go
+        self.take(id)
+        return before + self.left(job.kind, now, ran)
+
+    def left(self, kind: int, now: float, ran: bool = True) -> Decision:
+        """A job of this type is not on the scheduler any more."""
+        if kind == OWN or not ran:
+            self._undone = True
+            return self._decide(CHANGE, max(kind, 0), now)
+        return self._decide(COMPLETION, kind, now)
+
+    def stopped(self, id: int, now: float) -> Decision:
+        """A job that was told to stop is gone from the machine, and waits again, before the younger ones of its type."""
+        job = self.jobs[id]
+        self._hold(job, JobState.WAITING)
+        self._undone = True
+        return self._decide(CHANGE, max(job.kind, 0), now)
+
+    def tick(self, now: float) -> Decision:
+        """The policy's timer, if it is due."""
+        before = self._late_rings(now)
+        return before + self._decide(TIMER, 0, now) if now >= self.wake else before
+
+    def _late_rings(self, now: float) -> Decision:
+        """Rings of the timer that were due by now and are not heard yet, as of when they were due: a busy machine changes no decision.
+
+        Not where jobs can be stopped: the one that an event is about might be told to.
+        """
+        decision, rings = Decision(), 0
+        while self.wake <= now and self.stop == "none" and rings < _RINGS:
+            decision, rings = decision + self._decide(TIMER, 0, self.wake), rings + 1
+        return decision
+
+    def look_again(self, now: float) -> Decision:
+        """Asks the policy again, though nothing happened that it knows of."""
+        self._undone = True
+        return self._decide(CHANGE, 0, now)
+
+    def swap(
+        self,
+        system: System,
+        policy: Policy,
+        random: NDArray[np.uint64],
+        now: float,
+        *,
+        stop: Stop | None = None,
+        releasable: Sequence[bool] | None = None,
+    ) -> Decision:
+        """Another plan for the same resources and types, with other rules of stopping if they are given. No running job is touched."""
+        here, finish = sorted(self.jobs.values(), key=lambda job: job.sequence), self.state.finish
+        self.stop = self.stop if stop is None else stop
+        if releasable is not None:
+            self.kept_when_suspended = np.array([not x for x in releasable], dtype=np.int64)
+        self._install(system, policy, random)
+        self._own, self._by_place, self._unused, self.jobs = {}, {}, [], {}
+        self._own_ready, self._own_held = OwnJobs(len(system.capacity)), np.zeros_like(self._own_held)
+        for old in here:
+            job = self._add(old.id, old.kind, old.estimate, old.demand, old.sequence, old.state)
+            if job.place >= 0:
+                self.state.finish[job.place] = finish[old.place]
+        may_stop, self._may_stop = self._may_stop, False  # not by this decision; the next one may
+        try:
+            return self.begin(now)
+        finally:
+            self._may_stop = may_stop
+
+    # ------------------------------------------------------------------------------------------------------------ jobs come and go
+
+    def put(
+        self,
+        id: int,
+        kind: int,
+        *,
+        estimate: float | None = None,
+        demand: Int | None = None,
+        sequence: int | None = None,
+        state: JobState = JobState.WAITING,
+        served: float = 0.0,
+    ) -> None:
+        """Puts a job that was served for so long on the scheduler without asking the policy: to start from a given state.
+
+        Jobs of a type come oldest first, the running ones before the others.
+        """
+        if id in self.jobs:
+            raise ValueError(f"job {id} is on the scheduler already")
+        if kind == OWN:
+            assert demand is not None
+            units = demand
+        else:
+            units = self.state.demand[kind]
+        expected = 1 / float(self.state.service_rate[kind]) if estimate is None and kind != OWN else estimate or 0.0
+        job = self._add(id, kind, expected, units, self._next if sequence is None else sequence, state)
+        self._next = max(self._next, job.sequence + 1)
+        if job.place >= 0:
+            self.state.finish[job.place] = self.state.clock[0] + max(expected - served, 0.0)
+
+    def _add(self, id: int, kind: int, estimate: float, demand: Int, sequence: int, state: Any) -> Entry:
+        job = Entry(id, kind, demand, estimate, sequence)
+        self.jobs[id] = job
+        if kind == OWN:
+            self._own[id] = job
+            self._own_ready.add(id, sequence, demand)
+        else:
+            self._link(job)
+        if state != JobState.WAITING:
+            self._hold(job, state)
+        return job
+
+    def _link(self, job: Entry) -> None:
+        if not self._unused:
+            self._grow()
+        s, i, place = self.state, job.kind, self._unused.pop()
+        job.place = place
+        self._by_place[place] = job
+        last = s.newest[i]
+        s.newer[place], s.older[place], s.sequence[place], s.estimate[place] = -1, last, job.sequence, job.estimate
+        if last >= 0:
+            s.newer[last] = place
+        else:
+            s.oldest[i] = place
+        s.newest[i] = place
+        if s.first_waiting[i] < 0:
+            s.first_waiting[i] = place
+        s.system[i] += 1
+
+    def take(self, id: int) -> None:
+        """Takes a job off the scheduler without asking the policy."""
+        job = self.jobs.pop(id)
+        if job.state == JobState.RUNNING and job.kind != OWN:
+            self.state.running[job.kind] -= 1
+        held = self._held(job, job.state)
+        self.state.free[:] += held
+        if job.kind == OWN:
+            self._own_held -= held
+            self._own_ready.discard(id)
+            del self._own[id]
+            return
+        s, i, place = self.state, job.kind, job.place
+        before, behind = s.older[place], s.newer[place]
+        if before >= 0:
+            s.newer[before] = behind
+        else:
+            s.oldest[i] = behind
+        if behind >= 0:
+            s.older[behind] = before
+        else:
+            s.newest[i] = before
+        if s.first_waiting[i] == place:
+            s.first_waiting[i] = behind
+        s.system[i] -= 1
+        del self._by_place[place]
+        self._unused.append(place)
+
+    def _grow(self) -> None:
+        have = len(self.state.newer)
+        more = max(have, 256)
+
+        def grown(array: Any) -> Any:
+            return np.concatenate([array, np.zeros(more, dtype=array.dtype)])
+
+        names = ("newer", "older", "sequence", "finish", "estimate", "keys", "places")
+        self.state = self.state._replace(**{name: grown(getattr(self.state, name)) for name in names})
+        self._unused += range(have + more - 1, have - 1, -1)
+
+    def _held(self, job: Entry, state: str) -> Int:
+        """The units (R,) that a job holds in a state."""
+        if state in (JobState.RUNNING, JobState.STOPPING):
+            return job.demand
+        return job.demand * self.kept_when_suspended if state == JobState.SUSPENDED else 0 * job.demand
+
+    def _hold(self, job: Entry, state: JobState) -> None:
+        """A job changes its state; within its type, the running ones stay the oldest (callers see to that)."""
+        s = self.state
+        before, after = self._held(job, job.state), self._held(job, state)
+        s.free[:] += before - after
+        if job.kind == OWN:
+            self._own_held += after - before
+            self._own_ready.discard(job.id)
+            if state in (JobState.WAITING, JobState.SUSPENDED):
+                self._own_ready.add(job.id, job.sequence, job.demand - after)
+        elif (job.state == JobState.RUNNING) != (state == JobState.RUNNING):
+            if state == JobState.RUNNING:
+                s.running[job.kind] += 1
+                s.first_waiting[job.kind] = s.newer[job.place]
+            else:
+                s.running[job.kind] -= 1
+                s.first_waiting[job.kind] = job.place
+        job.state = state
+
+    # ------------------------------------------------------------------------------------------------------------ decisions
+
+    def _decide(self, kind: int, i: int, now: float) -> Decision:
+        s, target = self.state, self.target
+        s.clock[0] = max(now, s.clock[0])
+        began = time.perf_counter()
+        if kind != CHANGE or not self._undone:
+            target[:] = s.running  # what it was told before, unless that could not be done
+            target[i] += kind == COMPLETION
+            s.event[0], s.event[1] = kind, i
+            self.wake = self.brain.decide(s, target)
+        if self._undone:
+            target[:] = s.running
+            s.event[0], s.event[1] = CHANGE, i
+            self.wake = self.brain.decide(s, target)
+        self.decision_s = time.perf_counter() - began
+        self.decisions += 1
+        return self._obey()
+
+    def _obey(self) -> Decision:
+        """The decision as decision, as far as it can be carried out. Marks jobs as running, suspended or stopping at once."""
+        s, decision = self.state, Decision()
+        if not self._may_stop:
+            self._resume(decision)  # whom another plan suspended, before others take the room
+        want = np.minimum(self.target, s.system)
+        yielding = s.running > want
+        if self._may_stop and yielding.any() and self._fits(want):
+            for i in np.flatnonzero(yielding):
+                for _ in range(int(s.running[i] - want[i])):
+                    job = self._by_place[int(s.older[s.first_waiting[i]] if s.first_waiting[i] >= 0 else s.newest[i])]
+                    self._hold(job, JobState.SUSPENDED if self.stop == "suspend" else JobState.STOPPING)
+                    decision.stop.append(job.id)
+        for i in np.flatnonzero(s.running < want):
+            for _ in range(int(want[i] - s.running[i])):
+                if not self._start(self._by_place[int(s.first_waiting[i])], decision):
+                    break
+        while (own := self._own_ready.first(s.free)) is not None:  # also one that was suspended under another plan, when it was of a type
+            self._start(self._own[own], decision)
+        if self._may_stop and not decision.stop and (s.running < want).any():
+            self._resume(decision)
+        self._undone = bool((s.running != want).any())
+        return decision
+
+    def _resume(self, decision: Decision) -> None:
+        """Suspended jobs go on where there is room; they are the oldest of those of their type that do not run."""
+        for place in self.state.first_waiting.tolist():
+            while place >= 0 and (job := self._by_place[place]).state == JobState.SUSPENDED and self._start(job, decision):
+                place = int(self.state.newer[place])
+
+    def _fits(self, want: Int) -> bool:
+        """Whether the jobs of a decision fit beside what own and suspended jobs hold; stopping ones will be gone."""
+        s = self.state
+        used = want @ s.demand + self._own_held
+        for i in range(len(want)):
+            place, rank = s.oldest[i], 0
+            while place >= 0:
+                job = self._by_place[int(place)]
+                if rank >= want[i]:
+                    if job.state == JobState.WAITING:
+                        break  # the started ones are the oldest
+                    if job.state == JobState.SUSPENDED or (job.state == JobState.RUNNING and self.stop == "suspend"):
+                        used = used + job.demand * self.kept_when_suspended
+                place, rank = s.newer[place], rank + 1
+        return bool((used <= s.capacity).all())
+
+    def _start(self, job: Entry, decision: Decision) -> bool:
+        if job.state == JobState.STOPPING or (job.demand - self._held(job, job.state) > self.state.free).any():
+            return False
+        (decision.resume if job.state == JobState.SUSPENDED else decision.start).append(job.id)
+        self._hold(job, JobState.RUNNING)
+        if job.place >= 0:
+            self.state.finish[job.place] = self.state.clock[0] + job.estimate
+        return True
+
+    # ------------------------------------------------------------------------------------------------------------ what others ask
+
+    def units_of(self, demand: Sequence[float]) -> Int:
+        """A demand that the server can meet in units, rounded up."""
+        units: Int = np.ceil(np.asarray(demand, dtype=float) / self.unit * (1 - 1e-12)).astype(np.int64)
+        return np.minimum(units, self.state.capacity)
+
+    def next_sequence(self) -> int:
+        """The place in the queue that the next job to arrive gets."""
+        return self._next
+
+    def waiting(self, kind: int) -> Iterable[int]:
+        """Jobs of a type that do not run, oldest first."""
+        if kind == OWN:
+            yield from (job.id for job in self._own.values() if job.state != JobState.RUNNING)
+            return
+        place = int(self.state.first_waiting[kind])
+        while place >= 0:
+            yield self._by_place[place].id
+            place = int(self.state.newer[place])
+
+    def own(self) -> Sequence[Entry]:
+        """Jobs that no type encloses, in order of arrival."""
+        return list(self._own.values())
+
+    def typed(self) -> Iterable[Entry]:
+        """Jobs of types."""
+        return self._by_place.values()
+
+    def started(self) -> Iterable[Entry]:
+        """Jobs that hold something, or may: all that do not simply wait."""
+        return (job for job in self.jobs.values() if job.state != JobState.WAITING)
+
+    def is_behind(self) -> bool:
+        """Whether the last decision could not be carried out whole."""
+        return self._undone
+
+    def copy(self) -> Scheduler:
+        """An independent scheduler in the same state; what never changes is shared."""
+        twin = copy.copy(self)
+        twin.jobs = {
+            job.id: Entry(job.id, job.kind, job.demand, job.estimate, job.sequence, job.place, job.state) for job in self.jobs.values()
+        }
+        twin._own = {id: twin.jobs[id] for id in self._own}
+        twin._own_ready, twin._own_held = self._own_ready.copy(), self._own_held.copy()
+        twin._by_place = {place: twin.jobs[job.id] for place, job in self._by_place.items()}
+        twin._unused, twin.target = self._unused.copy(), self.target.copy()
+        twin.state = State._make(part if part is self.brain.data else part.copy() for part in self.state)
+        return twin
+
+    def save(self) -> dict[str, Any]:
+        """What the policy remembers, for a later `recall`."""
+        s = self.state
+        return {
+            "clock": float(s.clock[0]),
+            "wake": None if np.isinf(self.wake) else float(self.wake),
+            "memory": [None if np.isinf(x) else float(x) for x in s.memory],
+            "counters": s.counters.tolist(),
+            "mode": s.mode.tolist(),
+            "random": [int(x) for x in s.random],
+        }
+
+    def never_began(self, id: int) -> None:
+        """A job that was told to stop had not been started on the machine: it waits again, and holds nothing."""
+        self._hold(self.jobs[id], JobState.WAITING)
+        self._undone = True
+
+    def recall(self, saved: dict[str, Any], now: float) -> Decision:
+        """Goes on where a saved scheduler was, with the jobs that are on this one now."""
+        self.remember(saved)
+        return self.look_again(now)
+
+    def remember(self, saved: dict[str, Any]) -> None:
+        """The policy is where it was on a saved scheduler. It is not asked anything yet."""
+        s = self.state
+        known = {name: np.array(saved[name], dtype=getattr(s, name).dtype) for name in ("counters", "mode", "random")}
+        known["memory"] = np.array([np.inf if x is None else x for x in saved["memory"]], dtype=s.memory.dtype)
+        if any(values.shape != getattr(s, name).shape for name, values in known.items()):
+            raise ValueError("what was saved is of another policy")
+        for name, values in known.items():  # all of it, or nothing
+            getattr(s, name)[:] = values

@@ -1,0 +1,1 @@
+"""What people see of the scheduler: status, explanations, metrics."""

@@ -1,0 +1,230 @@
+"""What the scheduler tells: why a job waits, in each situation, and the numbers of its status."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+import rota
+from live_service import finished, open_service, plan_of, play, run, slots, until
+from rota.live.clock import boot_now
+from rota.live.errors import NoSuchJob
+from rota.live.messages import JobRequest
+from rota.live.scheduling.forecast import Outlook
+
+FOREVER = "sleep 99"
+
+
+def own(service, **demand):
+    """A job of its own class that stays."""
+    return service.submit(JobRequest(argv=["/bin/sleep", "99"], demand=demand)).ids[0]
+
+
+def test_first_come_first_served(tmp_path):
+    """Held, blocked, running, ended; waiting for those before it and for room, with a forecast."""
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots(2))) as service:
+            over = await finished(service, run(service, "exit 3", type="small"))
+            first = run(service, FOREVER, type="large")
+            second, third, fourth = (run(service, "exit 0", type="small") for _ in range(3))
+            held = run(service, "exit 0", type="small", hold=True)
+            one, both = run(service, "exit 0", type="small", after=[first]), run(service, "exit 0", type="small", after_any=[first, second])
+
+            async def said(id):
+                return (await service.explain(id)).text
+
+            assert await said(over.id) == "It has ended: failed (exit code 3)."
+            assert await said(first) == "It runs."
+            assert await said(held) == f"It is held (held by request): rota release {held} lets it join the queue."
+            assert await said(one) == f"It waits for job {first} to end."
+            assert await said(both) == f"It waits for jobs {first}, {second} to end."
+            many = service.submit(JobRequest(argv=["true"], type="small", array=(1, 30), hold=True)).ids
+            after_many = run(service, "exit 0", type="small", after=many)
+            assert (await said(after_many)).endswith(f", {many[19]} and 10 more to end.")
+            assert (await said(second)).startswith("It needs 1 slots (0 free). By 50 futures simulated from now, it starts in about ")
+            assert (await said(third)).startswith("1 job of type small is before it. It needs 1 slots (0 free).")
+            last = await service.explain(fourth)
+            assert last.text.startswith("2 jobs of type small are before it.")
+            assert (last.id, last.state, last.ahead, last.runs) == (fourth, "waiting", 2, 50)
+            assert 0 < last.start_median_s <= last.start_p90_s < 10
+            assert (await service.explain(first)).start_median_s is None
+            with pytest.raises(NoSuchJob):
+                await service.explain(99)
+
+    play(tmp_path, story())
+
+
+def test_a_rota(tmp_path):
+    """A type without a place now is told where it has one, and when the rota moves on; a full one that its places are taken."""
+    policy = rota.MSR([[2, 0], [0, 1]], [0.5, 0.5], "none", 0.001)
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots(3), policy)) as service:
+            status = service.status()
+            assert status.phase == "2 × small"
+            assert status.policy == "nMSR"
+            assert status.next_switch_s > 0
+            assert [type.slots for type in status.types] == [2, 0]
+            small = [run(service, FOREVER, type="small") for _ in range(3)]
+            large = run(service, "exit 0", type="large")
+            text = (await service.explain(large)).text
+            assert "The rota now has 2 × small, without a place for its type; it has one in: 1 × large." in text
+            assert "The rota moves on in about" in text
+            text = (await service.explain(small[2])).text
+            assert "The rota now has 2 × small: 2 places for its type, all taken." in text
+            assert (await service.explain(large)).start_median_s > 0
+
+    play(tmp_path, story())
+
+
+def test_a_policy_that_keeps_room(tmp_path):
+    """EASY keeps the head of the queue its room: a job that would fit is told so."""
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots(3, small=1, large=3), "easy")) as service:
+            run(service, FOREVER, type="small", estimate_s=5.0)
+            run(service, FOREVER, type="large", estimate_s=5.0)
+            small = run(service, FOREVER, type="small", estimate_s=50.0)
+            text = (await service.explain(small)).text
+            assert text.startswith("There is room for it, but easy keeps it for others.")
+
+    play(tmp_path, story())
+
+
+def test_an_own_class(tmp_path):
+    """It is told that it has to wait for room that the policy leaves, and what it lacks."""
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots(2.5, small=1))) as service:
+            run(service, FOREVER, type="small")
+            found = await service.explain(own(service, slots=2.5))
+            assert found.text.startswith(
+                "It needs 2.5 slots (1.5 free). No type of the plan encloses it, so it starts only when the policy leaves enough room."
+            )
+            assert found.runs == 50  # and it has an estimate, as others do
+            assert 0 < found.start_median_s < found.start_p90_s
+
+    play(tmp_path, story())
+
+
+@pytest.mark.parametrize("what", ["starts", "ends"])
+def test_an_answer_is_of_one_moment(tmp_path, what, monkeypatch):
+    """The job starts, or is cancelled, while its futures are played: the answer tells what it is then, and nothing of before."""
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots(1, small=1))) as service:
+            first, waits = run(service, FOREVER, type="small"), run(service, FOREVER, type="small")
+            loop, job = asyncio.get_running_loop(), service.executor.lifecycle.jobs[waits]
+
+            def slow(outlook, **options):
+                loop.call_soon_threadsafe(service.cancel, first if what == "starts" else waits, True)
+                limit = time.monotonic() + 20
+                while job.state == "waiting" and time.monotonic() < limit:
+                    time.sleep(0.005)
+                return [1.0] * 50
+
+            monkeypatch.setattr(Outlook, "starts", slow)
+            found = await service.explain(waits)
+            if what == "starts":
+                assert found.state in ("starting", "running")
+                assert found.text == "It runs."
+            else:
+                assert found.state == "cancelled"
+                assert found.text == "It has ended: cancelled (cancelled by request)."
+            assert (found.ahead, found.start_median_s, found.runs) == (None, None, 0)
+
+    play(tmp_path, story())
+
+
+def test_the_learnt_sizes_are_what_counts(tmp_path):
+    """Jobs take 20 s where the plan says 0.2: once that has been seen, forecasts go by it."""
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots(1, small=1), learn=False)) as service:
+            run(service, FOREVER, type="small")
+            waiting = [run(service, FOREVER, type="small") for _ in range(5)]
+            before = (await service.explain(waiting[-1])).start_median_s
+            learner, now = service.planner.learner, boot_now()
+            learner._ends[0].at = now - 4000.0
+            learner.serving(0, now - 4000.0, 1)
+            for k in range(200):
+                learner.finished(0, now - 4000.0 + 20.0 * (k + 1), 20.0)
+            after = (await service.explain(waiting[-1])).start_median_s
+            assert before < 5
+            assert 60 < after < 160  # five jobs of 20 s each
+
+    play(tmp_path, story())
+
+
+def test_the_numbers_of_the_status(tmp_path):
+    """Resources in use, counts by type, what was planned, seen, measured and predicted."""
+    system = rota.System([4, 10], [[1, 4], [2, 0]], [0.5, 0.25], [2.0, 4.0], names=("a", "b"), resources=("slots", "space"))
+
+    async def story():
+        plan = plan_of(system, "first-fit", time_unit="min")
+        async with open_service(tmp_path, plan) as service:
+            status = service.status()
+            assert (status.plan, status.pinned, status.preemption, status.policy) == (1, False, "none", "first-fit")
+            assert (status.phase, status.next_switch_s, status.own, status.redesigning) == ("", None, None, False)
+            assert [type.demand for type in status.types] == [{"slots": 1, "space": 4}, {"slots": 2, "space": 0}]
+            assert status.types[0].planned_arrival_rate == pytest.approx(0.5 / 60)
+            assert [type.planned_mean_size_s for type in status.types] == [30, 15]
+            assert [type.predicted_mean_response_s for type in status.types] == [60, 60]
+            assert [type.predicted_p95_response_s for type in status.types] == [180, 180]
+            assert status.planned_load == pytest.approx(rota.system_load(system).load)
+            done = await finished(service, run(service, "exit 0", type="b"))
+            ids = [run(service, FOREVER, type=type) for type in ("a", "b", "a", "a")]
+            await until(lambda: service.status().counts.get("running") == 3)
+            status = service.status()
+            assert [(use.name, use.capacity, use.used, use.kept) for use in status.resources] == [("slots", 4, 4, 0), ("space", 10, 8, 0)]
+            assert [(type.waiting, type.running, type.ended) for type in status.types] == [(1, 2, 0), (0, 1, 1)]
+            assert status.counts == {"done": 1, "running": 3, "waiting": 1}
+            assert status.types[1].mean_response_s == pytest.approx(done.response_s)
+            assert status.types[1].p95_response_s == pytest.approx(done.response_s, rel=0.03)
+            assert status.types[0].mean_response_s is None
+            assert status.types[0].arrival_rate > status.types[0].planned_arrival_rate  # drawn to the plan, and three came at once
+            assert status.starts == 4
+            assert status.decisions >= 5
+            assert status.decision_us > 0
+            assert any("space is counted only" in text for text in status.warnings)
+            assert service.job(ids[0]).demand == {"slots": 1, "space": 4}
+            assert 'rota_jobs{state="running",type="a"} 2' in service.metrics()
+
+    play(tmp_path, story())
+
+
+def test_the_load_of_an_idle_machine_is_explained(tmp_path):
+    """Ten short jobs where long ones were planned: nothing runs, and the load is not 0. It comes with its error and what it is made of."""
+    system = rota.System([2], [[1]], [0.05], [0.01], names=("long",), resources=("slots",))
+
+    async def story():
+        async with open_service(tmp_path, plan_of(system, "first-fit", learn=False)) as service:
+            for id in [run(service, "exit 0", type="long") for _ in range(10)]:
+                await finished(service, id)
+            status = service.status()
+            assert status.resources[0].used == 0
+            assert status.load > 0.2  # two planned jobs of 100 s weigh more than ten that took no time
+            assert status.load_error > 0.2 * status.load  # and it is not sure at all
+            words = "the work that arrives, not what runs now: 10 jobs came and 10 ended in the last "
+            assert status.load_basis.startswith(words)
+            assert status.load_basis.endswith(", beside 2 of each type as planned")
+            assert not any("the load" in text for text in status.warnings)
+
+    play(tmp_path, story())
+
+
+def test_a_demand_that_is_no_unit_of_the_plan(tmp_path):
+    """Types of 4 on a server of 10: what is shown is 4, not a half of the server; and an own job gets what it asked for."""
+
+    async def story():
+        async with open_service(tmp_path, plan_of(slots(10, four=4))) as service:
+            run(service, FOREVER, type="four")
+            assert service.status().resources[0].used == 4
+            big = own(service, slots=5.5)
+            await until(lambda: service.job(big).state == "running")
+            assert service.status().resources[0].used == 9.5
+
+    play(tmp_path, story())
