@@ -1,4 +1,4 @@
-"""The pages as a whole: all are reachable from the index, the names in the glossary exist, the words are plain."""
+"""The pages as a whole: all are reachable from the index, the names in the glossary and in the pages for contributors exist, the words are plain."""
 
 import dataclasses
 import pkgutil
@@ -15,7 +15,11 @@ TEXTS = [
     *(DOCS.parent / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")),
     *sorted(set(DOCS.rglob("*.md")) - {DOCS / "reference/cli.md"}),
 ]
-NAMES = sorted(set(re.findall(r"`(rota(?:\.\w+)+)`", GLOSSARY)))
+NAMED = re.compile(r"`(rota(?:\.\w+)+)`")
+NAMES = sorted(set(NAMED.findall(GLOSSARY)))
+FOR_CONTRIBUTORS = sorted(
+    {name for page in (DOCS / "contributing").glob("*.md") for name in NAMED.findall(page.read_text(encoding="utf-8"))}
+)
 
 
 def linked(page: Path) -> list[Path]:
@@ -46,8 +50,8 @@ def attribute(thing: Any, name: str) -> Any:
     return getattr(thing, name)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_names_of_the_glossary_exist(name: str) -> None:
+@pytest.mark.parametrize("name", sorted({*NAMES, *FOR_CONTRIBUTORS}))
+def test_names_of_the_glossary_and_of_the_pages_for_contributors_exist(name: str) -> None:
     """A code name can be imported: a module, or an attribute of one, or of a class in it."""
     try:
         pkgutil.resolve_name(name)
