@@ -1,4 +1,4 @@
-"""The pages as a whole: all are reachable from the index, the names in the glossary and in the pages for contributors exist, the words are plain."""
+"""The pages as a whole: all are reachable from the index, the code names for contributors exist, the words are plain."""
 
 import dataclasses
 import pkgutil
