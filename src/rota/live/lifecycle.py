@@ -127,7 +127,7 @@ class Lifecycle:
 
     def find(self, id: int) -> Job | None:
         """A job, ended or not."""
-        return self.jobs.get(id) or self._find_ended(id)
+        return self.jobs.get(id) or self._out.changed.get(id) or self._find_ended(id)
 
     def request(self, job: Job) -> Request:
         """What was asked for."""
