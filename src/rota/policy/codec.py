@@ -60,7 +60,7 @@ def policy_from_dict(content: object, source: str | None = None) -> Policy:
 def _other_version(version: object) -> Problem:
     reads = f"this release reads version {POLICY_VERSION} of the format"
     if isinstance(version, int) and version > POLICY_VERSION:
-        return Problem("rota_policy", f"was written by a newer Rota, and {reads}: update it (pip install --upgrade rota)", version)
+        return Problem("rota_policy", f"{reads}, and this is a newer one: update Rota (pip install --upgrade rota)", version)
     return Problem("rota_policy", f"{reads}: make the file anew (rota design FILE -o POLICY.json)", version)
 
 
