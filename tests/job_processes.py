@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rota.live.processes import records as attempts
-from rota.live.processes.launcher import Launcher, Order
+from rota.live.processes.launcher import Launcher, Program
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 
@@ -72,7 +72,7 @@ class Bench:
         """Have a job run; returns when its supervisor has been forked."""
         count = len(self.runs)
         settings = {"job": count + 1, "attempt": 1, "env": {"PATH": PATH}, "cwd": "/", "type": "small", "grace_s": 1.0, **fields}
-        self.launcher.launch(Order(argv=argv, **settings))  # type: ignore[arg-type]
+        self.launcher.launch(Program(argv=argv, **settings))  # type: ignore[arg-type]
         self.until(lambda: len(self.runs) > count)
         return self.runs[-1]
 

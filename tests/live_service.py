@@ -51,10 +51,10 @@ async def open_service(
     try:
         yield service
         if not leave:
-            for id in list(service.queue.here):
-                if id in service.queue.here:
+            for id in list(service.executor.lifecycle.jobs):
+                if id in service.executor.lifecycle.jobs:
                     service.cancel(id, now=True)
-            await until(lambda: not service.queue.here)
+            await until(lambda: not service.executor.lifecycle.jobs)
     finally:
         await service.close()
 

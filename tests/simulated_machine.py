@@ -7,7 +7,7 @@ import heapq
 import numpy as np
 
 from rota.decide import seeded
-from rota.live.scheduling.scheduler import Orders, Scheduler
+from rota.live.scheduling.scheduler import Decision, Scheduler
 
 ARRIVE, STARTED, PREEMPT, FINISH = 0, 1, 2, 3
 
@@ -18,7 +18,7 @@ def play(system, policy, jobs, seed, *, stop="suspend", releasable=None):
     scheduler = Scheduler(system, policy, seeded(policy_seed), stop=stop, releasable=releasable)
     log, ends, running, left = [], [], {}, dict(enumerate(jobs.sizes))
 
-    def obey(orders: Orders, now):
+    def obey(orders: Decision, now):
         for job in orders.stop:
             log.append((now, PREEMPT, jobs.kinds[job], job))
             left[job] = max(running.pop(job) - now, 0.0)

@@ -75,7 +75,7 @@ with live_daemon(home) as daemon:
     go.touch()
     daemon.until(lambda: witness.exists() and len(witness.read_text().split()) >= 2)
     daemon.until(lambda: any("disk" in text or "database" in text for text in daemon.client.status().warnings))
-    print("told:", "nothing is started until there is room again" in daemon.said())
+    print("told:", "nothing is started until there is space again" in daemon.said())
     try:
         daemon.client.submit(["true"], type="small")
     except DiskFull:

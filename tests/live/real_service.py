@@ -33,6 +33,6 @@ async def start_service(directory: Path) -> AsyncIterator[Service]:
     finally:
         for job in service.jobs([state for state in STATES if state not in ENDED], None, None, 10**6, None):
             service.cancel(job.id, now=True)
-        for job in list(service.queue.here):
+        for job in list(service.executor.lifecycle.jobs):
             await service.wait(job, 10.0)
         await service.close()

@@ -18,9 +18,9 @@ import pytest
 import rota
 from rota.cli import main
 from rota.decide import seeded
+from rota.live.clock import boot_now
 from rota.live.messages import JobRequest
-from rota.live.queue import boot_now
-from rota.live.scheduling.scheduler import Orders, Scheduler
+from rota.live.scheduling.scheduler import Decision, Scheduler
 from rota.live.service import Service
 from rota.model.live import LiveSettings
 from rota.model.spec import write_toml
@@ -65,7 +65,7 @@ class Lived:
 
     directory: Path
     told: list[tuple[str, tuple, dict]] = field(default_factory=list)
-    ordered: list[Orders] = field(default_factory=list)
+    ordered: list[Decision] = field(default_factory=list)
     started: dict[int, float] = field(default_factory=dict)  # by the floor's clock
 
     def times(self):
@@ -84,7 +84,7 @@ async def live_run(policy, directory):
     lived, jobs = Lived(directory), planned_jobs()
     plan = PlanFile(SYSTEM, policy, LiveSettings(learn=False), 0.8, {name: {"mean": 1.0} for name in NAMES})
     service = Service(directory, plan, seed=SEED, tell=lambda text: None)
-    scheduler = service.queue.scheduler
+    scheduler = service.executor.lifecycle.scheduler
     for name in ("begin", "arrive", "leave", "stopped", "tick", "look_again", "swap", "recall"):
         setattr(scheduler, name, partial(noted, lived, scheduler, name, getattr(scheduler, name)))
     loop = asyncio.get_running_loop()
@@ -94,7 +94,7 @@ async def live_run(policy, directory):
         for time, kind, size in zip(jobs.times, jobs.kinds, jobs.sizes, strict=True):
             await asyncio.sleep(begin + time - loop.time())
             service.submit(JobRequest(argv=["sleep", f"{size:.9f}"], type=NAMES[kind], cwd="/", env={"PATH": "/bin:/usr/bin"}))
-        for id in list(service.queue.here):
+        for id in list(service.executor.lifecycle.jobs):
             assert (await service.wait(id, 60.0)).state == "done"
     finally:
         await service.close()

@@ -36,7 +36,7 @@ def test_started_and_stopped_in_one_turn(tmp_path: Path, preemption: str) -> Non
             lines = (tmp_path / "stamps").read_text().split("\n")
             assert all(lines[k].removeprefix("begin ") == lines[k + 1].removeprefix("end ") for k in range(0, 8, 2)), lines
             assert told_of(service, first)[:3] == ["submit", "start", preemption]
-            assert (service.queue.scheduler.state.free == service.queue.scheduler.state.capacity).all()
+            assert (service.executor.lifecycle.scheduler.state.free == service.executor.lifecycle.scheduler.state.capacity).all()
 
     play(tmp_path, story())
 
@@ -62,7 +62,7 @@ def test_ended_while_the_daemon_was_down(tmp_path: Path) -> None:
             assert told_of(service, id) == ["submit", "start", "end"]
             assert job.run_s is not None
             assert 0.2 <= job.run_s < down_s
-            assert service.queue.measures.size("small").mean == pytest.approx(job.run_s, rel=0.1)
+            assert service.executor.measures.size("small").mean == pytest.approx(job.run_s, rel=0.1)
 
     async def story() -> None:
         id, since = await before()
@@ -83,8 +83,8 @@ def test_the_policy_hears_of_ends_while_the_daemon_was_down(tmp_path: Path) -> N
 
     async def after() -> None:
         service = Service(tmp_path, None, tell=lambda text: None)
-        decide = service.queue.scheduler._decide
-        service.queue.scheduler._decide = lambda kind, i, now: (heard.append((kind, i)), decide(kind, i, now))[1]  # type: ignore[method-assign]
+        decide = service.executor.lifecycle.scheduler._decide
+        service.executor.lifecycle.scheduler._decide = lambda kind, i, now: (heard.append((kind, i)), decide(kind, i, now))[1]  # type: ignore[method-assign]
         await service.open()
         await service.close()
 

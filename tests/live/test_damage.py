@@ -117,10 +117,10 @@ TOLERATED = {
     "a record with wrong kinds": lambda d: spoil_record(d, b'{"supervisor": "x", "boot": 1, "pid": [], "told": 1}\n'),
     "a request with an unknown field": lambda d: (sql(d, WAITING), request(d, priority=9)),
     "an unknown column": lambda d: sql(d, *(f"ALTER TABLE {t} ADD COLUMN more" for t in ("jobs", "requests", "events", "notes", "plans"))),
-    "a scheduler that is no object": lambda d: sql(d, "UPDATE notes SET value = '[]' WHERE key = 'floor'"),
-    "a scheduler without its parts": lambda d: sql(d, "UPDATE notes SET value = json_remove(value, '$.random') WHERE key = 'floor'"),
+    "a scheduler that is no object": lambda d: sql(d, "UPDATE notes SET value = '[]' WHERE key = 'scheduler'"),
+    "a scheduler without its parts": lambda d: sql(d, "UPDATE notes SET value = json_remove(value, '$.random') WHERE key = 'scheduler'"),
     "a scheduler of another shape": lambda d: sql(
-        d, "UPDATE notes SET value = json_set(value, '$.mode', json('[1,2,3,4]')) WHERE key = 'floor'"
+        d, "UPDATE notes SET value = json_set(value, '$.mode', json('[1,2,3,4]')) WHERE key = 'scheduler'"
     ),
     "measures that are none": lambda d: sql(d, "INSERT OR REPLACE INTO notes VALUES ('measures', '7')"),
     "something learnt that is nothing": lambda d: sql(d, "INSERT OR REPLACE INTO notes VALUES ('learner', '[]')"),

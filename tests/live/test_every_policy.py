@@ -32,7 +32,7 @@ async def run_jobs(directory, policy, stop):
             await service.wait(job, 30.0)
         return {job.state for job in service.jobs(None, None, None, 100, None)}, service.status()
     finally:
-        for job in list(service.queue.here):
+        for job in list(service.executor.lifecycle.jobs):
             service.cancel(job, now=True)
             await service.wait(job, 10.0)
         await service.close()

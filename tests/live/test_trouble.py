@@ -166,7 +166,7 @@ def test_full_disk(tmp_path: Path) -> None:
         "refused: the database cannot be written: database or disk is full",
         "told: True",
         "refused again",
-        "a change is refused, too: the database cannot be written: database or disk is full: nothing was held; make room first "
+        "a change is refused, too: the database cannot be written: database or disk is full: nothing was held; make space first "
         "(a job that fills the disk ends by: kill PROCESS, see rota show)",
         "promises kept after SIGKILL: True",
         "started on a full disk; jobs not ended: True",
@@ -193,12 +193,12 @@ async def service(directory: Path, policy: Policy, **live: Any) -> AsyncIterator
     try:
         yield service
         await until(lambda: not os.listdir(directory / "run"))
-        assert not service.queue.here
-        assert (service.queue.scheduler.state.free == service.queue.scheduler.state.capacity).all()
-        if service.queue.allocation.limits.cores is not None:
-            assert len(service.queue.allocation.limits.cores.free) == 2
+        assert not service.executor.lifecycle.jobs
+        assert (service.executor.lifecycle.scheduler.state.free == service.executor.lifecycle.scheduler.state.capacity).all()
+        if service.executor.lifecycle.allocation.free("cores") is not None:
+            assert len(service.executor.lifecycle.allocation.free("cores")) == 2
     finally:
-        for id in list(service.queue.here):
+        for id in list(service.executor.lifecycle.jobs):
             service.cancel(id, now=True)
             await service.wait(id, 10)
         await service.close()

@@ -58,7 +58,7 @@ async def run_daemon(
         if await _told_to_end_while_waiting(faults, ending, tell):
             return
         service = Service(directory, plan, seed=seed, recover=recover, tell=tell)
-        service.queue.writes.verbose = verbose
+        service.executor.writes.verbose = verbose
         for line in introduction(service):
             tell(line)
         await service.open()
@@ -102,13 +102,14 @@ async def _told_to_end_while_waiting(faults: Faults, ending: asyncio.Event, tell
 
 def introduction(service: Service) -> list[str]:
     """What this scheduler is, and what it cannot do here."""
-    queue, system = service.queue, service.queue.system
+    lifecycle = service.executor.lifecycle
+    system = lifecycle.system
     has = ", ".join(f"{amount:g} {name}" for name, amount in zip(system.resources, system.capacity, strict=True))
     preemption = {"none": "no job is stopped", "suspend": "jobs may be suspended", "requeue": "jobs may be ended and started again"}
-    how = preemption[queue.settings.preemption]
-    first = f"plan {queue.plan_number}: {policy_name(queue.scheduler.policy)} on {has}; load {service.planner.load:.3g}; {how}"
-    held = [f"{name} by {way}" for name, way in queue.allocation.limits.enforcement().items() if way]
-    lines = [first, *queue.allocation.limits.remarks()]
+    how = preemption[lifecycle.settings.preemption]
+    first = f"plan {lifecycle.plan_number}: {policy_name(lifecycle.scheduler.policy)} on {has}; load {service.planner.load:.3g}; {how}"
+    held = [f"{name} by {way}" for name, way in lifecycle.allocation.enforcement().items() if way]
+    lines = [first, *lifecycle.allocation.remarks()]
     if held:
         lines.insert(1, f"jobs are held to their share of {', '.join(held)}")
     if os.geteuid() == 0:

@@ -18,10 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rota.events import End, Event, Recover, Requeue, Resume, Start, Submit, Suspend, decode_event, encode_event
 from rota.live.errors import Damaged, Refused
-from rota.live.jobs import Job, Request
-from rota.live.messages import BEFORE_START
+from rota.live.jobs import BEFORE_START, ENDED, Job, JobState, Request
 from rota.live.processes.records import boot_id, look
+from rota.live.resources.kinds import share_of
 from rota.live.storage.database import Database
 from rota.live.storage.event_log import EventLog
 
@@ -29,6 +30,7 @@ __all__ = ["last_used", "open_database", "rebuild"]
 
 _LOST = "(what it runs was lost with the database)"
 _MOST_DIGITS = 15
+_AFTER: dict[type[Event], JobState] = {Suspend: JobState.SUSPENDED, Resume: JobState.RUNNING, Requeue: JobState.STOPPING}
 
 
 def open_database(directory: Path, recover: bool, tell: Callable[[str], None]) -> Database:
@@ -62,16 +64,16 @@ def rebuild(database: Database, directory: Path, resources: tuple[str, ...], tel
     last = behind
     for event in _events(log):
         if event["n"] > behind:
-            past.hear(event)
+            past.add(event)
             last = max(last, event["n"])
     if last == behind:
         return
-    events: list[dict[str, Any]] = [{"n": last + 1, "t": time.time(), "event": "recover", "jobs": len(past.jobs)}]
+    events: list[dict[str, Any]] = [encode_event(Recover(len(past.jobs)), last + 1, time.time())]
     for job in past.jobs.values():
-        if job.ended is None and (outcome := past.settle(job, str(directory / "run"))) is not None:
-            told = {"job": job.id, "outcome": outcome, "exit_code": None, "response_s": job.response_s, "run_s": None}
-            events.append({"n": last + 1 + len(events), "t": job.ended, "event": "end", **told})
-    notes = {"floor": {"boot": past.boot}} if past.same_boot else {}
+        if job.ended is None and past.settle(job, str(directory / "run")):
+            assert job.ended is not None
+            events.append(encode_event(End(job.id, str(job.state), response_s=job.response_s), last + 1 + len(events), job.ended))
+    notes = {"scheduler": {"boot": past.boot}} if past.same_boot else {}
     database.write(jobs=past.jobs.values(), requests=past.requests.values(), events=events, notes=notes)
     lost = len(events) - 1
     left = sum(job.ended is None for job in past.jobs.values())
@@ -95,65 +97,63 @@ class _Past:
         self._last_request = database.last("requests")
         self._last_place = max((job.sequence or 0 for job in database.live()), default=0)
 
-    def hear(self, event: dict[str, Any]) -> None:
+    def add(self, line: dict[str, Any]) -> None:
         """What happened next; what does not concern a job that is known is passed over."""
-        what, t = event.get("event"), event.get("t")
-        id = event.get("job")
-        if not isinstance(id, int) or not isinstance(t, (int, float)):
+        event, t = decode_event(line), line.get("t")
+        if not isinstance(line.get("job"), int) or not isinstance(t, (int, float)):
             return
-        if what == "submit":
-            self._submitted(id, t, event)
-        elif (job := self._job(id)) is None or job.ended is not None:
+        if isinstance(event, Submit):
+            self._submitted(event, t)
+        elif event is None or (job := self._job(line["job"])) is None or job.ended is not None:
             return
-        elif what == "start":
-            job.state, job.attempt, job.started = "running", int(event["attempt"]), job.started or t
-            job.cores, job.gpus = event.get("cores"), event.get("gpus")
+        elif isinstance(event, Start):
+            job.state, job.attempt, job.started = JobState.RUNNING, event.attempt, job.started or t
+            job.share = share_of(event.numbers)
             if job.sequence is None:
                 self._last_place += 1
                 job.sequence = self._last_place
-        elif what in ("suspend", "resume", "requeue"):
-            job.state = {"suspend": "suspended", "resume": "running", "requeue": "stopping"}[what]  # type: ignore[assignment]
-        elif what == "end":
-            job.state, job.exit_code, job.ended = event["outcome"], event.get("exit_code"), t
-            job.response_s, job.served_s = event.get("response_s"), event.get("run_s") or 0.0
-            job.since_boot = job.cores = job.gpus = None
+        elif type(event) in _AFTER:
+            job.state = _AFTER[type(event)]
+        elif isinstance(event, End) and event.outcome in ENDED:
+            job.state, job.exit_code, job.ended = JobState(event.outcome), event.exit_code, t
+            job.response_s, job.served_s = event.response_s, event.run_s or 0.0
+            job.since_boot, job.share = None, {}
 
-    def settle(self, job: Job, run_directory: str) -> str | None:
-        """Where a job that has not ended is now. How it is closed, if nothing is known of it or it cannot be run; None if it goes on."""
+    def settle(self, job: Job, run_directory: str) -> bool:
+        """Looks where a job is that has not ended. Whether it was closed, because nothing is known of it or it cannot be run."""
         own = self.requests.get(job.request)
         if job.state in BEFORE_START:
-            return None if own is None else self._close(job, "cancelled", f"{_LOST[1:-1]}: submit it again")
+            return own is not None and self._close(job, JobState.CANCELLED, f"{_LOST[1:-1]}: submit it again")
         seen = look(run_directory, job.id, job.attempt)
         if seen.state == "absent":
-            return self._close(job, "failed", "how it ended was lost with the database")
+            return self._close(job, JobState.FAILED, "how it ended was lost with the database")
         if seen.boot == self.boot:
             self.same_boot = True
-            job.since_boot = seen.started_boottime if job.state == "running" else None
+            job.since_boot = seen.started_boottime if job.state == JobState.RUNNING else None
         if own is not None:
             if len(own.demand) != len(self._resources):
                 raise Refused(f"job {job.id} runs and needs other resources than this plan has: give the plan it was started under")
             self.requests[own.id] = replace(own, token=seen.token)
-        return None
+        return False
 
-    def _close(self, job: Job, outcome: Any, reason: str) -> str:
+    def _close(self, job: Job, outcome: JobState, reason: str) -> bool:
         job.state, job.reason, job.ended = outcome, reason, time.time()
-        job.response_s, job.since_boot, job.cores, job.gpus = max(job.ended - job.submitted, 0.0), None, None, None
-        return str(outcome)
+        job.response_s, job.since_boot, job.share = max(job.ended - job.submitted, 0.0), None, {}
+        return True
 
     def _job(self, id: int) -> Job | None:
         if id not in self.jobs and (kept := self._database.job(id)) is not None:
             self.jobs[id] = kept
         return self.jobs.get(id)
 
-    def _submitted(self, id: int, t: float, event: dict[str, Any]) -> None:
-        if self._job(id) is not None:
+    def _submitted(self, event: Submit, t: float) -> None:
+        if self._job(event.job) is not None:
             return
         self._last_request += 1
-        name, type, asked = str(event.get("name", "")), str(event.get("type", "own")), dict(event.get("demand") or {})
-        demand = [float(asked[name]) for name in self._resources if name in asked]
-        request = Request(self._last_request, name, [_LOST], "/", {}, type, demand, event.get("estimate_s"), [], [])
+        demand = [float(event.demand[name]) for name in self._resources if name in event.demand]
+        request = Request(self._last_request, event.job_name, [_LOST], "/", {}, event.type, demand, event.estimate_s, [], [])
         self.requests[request.id] = request
-        self.jobs[id] = Job(id, request.id, name, type, "waiting", t, 0.0, "")
+        self.jobs[event.job] = Job(event.job, request.id, event.job_name, event.type, JobState.WAITING, t, 0.0, "")
 
 
 def _events(path: Path) -> Iterator[dict[str, Any]]:

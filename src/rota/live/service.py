@@ -1,4 +1,4 @@
-"""The service: the queue, the planner and what people ask of them. This is what the HTTP interface serves."""
+"""The service: the executor, the planner and what people ask of them. This is what the HTTP interface serves."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from rota.errors import RotaError
-from rota.live.clock import Clock, boot_now
-from rota.live.errors import DiskFull, NoSuchJob
+from rota.live.clock import boot_now
+from rota.live.errors import DiskFull
+from rota.live.executor import Executor
 from rota.live.faults import report_fault
 from rota.live.jobs import Job as Kept
 from rota.live.messages import ENDED, Changed, ChangeRequest, Explanation, Job, JobRequest, JobState, PlanVersion, Status, Submitted
 from rota.live.planning.planner import Planner, choose_plan
-from rota.live.queue import Queue
 from rota.live.rebuild import open_database, rebuild
 from rota.live.scheduling.forecast import Outlook
+from rota.live.stimuli import Change
 from rota.live.storage.private_files import read_plain
+from rota.live.storage.time_of_day import TimeOfDay
+from rota.live.views.explain import why_not, with_futures
+from rota.live.views.job import job_message
 from rota.live.views.metrics import exposition
-from rota.live.views.view import job_message, status_of, why_not, with_futures
+from rota.live.views.status import status_of
 from rota.policy import PlanFile
 
 __all__ = ["Service"]
@@ -68,18 +72,18 @@ class Service:
             number, plan = choose_plan(self._database, plan)
             if recover:
                 rebuild(self._database, directory, plan.system.resources, tell)
-            self.queue = Queue(directory, self._database, plan, number, seed=seed, tell=tell)
-            self.planner = Planner(self.queue, plan, tell)
+            self.executor = Executor(directory, self._database, plan, number, seed=seed, tell=tell)
+            self.planner = Planner(self.executor, plan, tell)
         except BaseException:
             self._database.close()
             raise
         self._one_at_a_time = asyncio.Lock()
         self._preparing: asyncio.Future[None] | None = None
-        self._clock = Clock(self._database)
+        self._time_of_day = TimeOfDay(self._database)
 
     async def open(self) -> None:
         """Finds every job that was there and goes on with it."""
-        await self.queue.open()
+        await self.executor.open()
         self.planner.open()
         self._prune()
 
@@ -87,7 +91,7 @@ class Service:
         """Jobs go on, and the next daemon finds them."""
         self._pruning.cancel()
         await self.planner.close()
-        await self.queue.close()
+        await self.executor.close()
         self._database.close()
 
     # ------------------------------------------------------------------------------------------------------------ jobs
@@ -95,7 +99,7 @@ class Service:
     @_changes
     def submit(self, request: JobRequest) -> Submitted:
         """Takes a job, or an array of them."""
-        return self.queue.submit(request)
+        return self.executor.submit(request)
 
     def job(self, id: int) -> Job:
         """One job."""
@@ -105,40 +109,40 @@ class Service:
         """Jobs, newest first, in brief. What this turn changed is written first, so that the answer is what `job` would say."""
         self._write()
         return [
-            self._in_brief(self.queue.here.get(job.id) or self.queue.writes.pending(job.id) or job)
+            self._in_brief(self.executor.lifecycle.jobs.get(job.id) or self.executor.writes.job(job.id) or job)
             for job in self._database.jobs(state, type, name, limit, before)
         ]
 
     @_changes
     def cancel(self, id: int, now: bool = False) -> Job:
         """Ends a job."""
-        return self._message(self.queue.cancel(id, now))
+        return self._message(self.executor.change_one(Change.CANCEL, id, now))
 
     @_changes
     def hold(self, id: int) -> Job:
         """Takes a waiting job out of the queue."""
-        return self._message(self.queue.hold(id))
+        return self._message(self.executor.change_one(Change.HOLD, id))
 
     @_changes
     def release(self, id: int) -> Job:
         """Lets a held job join the queue."""
-        return self._message(self.queue.release(id))
+        return self._message(self.executor.change_one(Change.RELEASE, id))
 
     @_changes
     def change(self, request: ChangeRequest) -> Changed:
         """Cancels, holds or releases several jobs together."""
-        jobs, refused = self.queue.change(request.action, request.ids, request.now)
+        jobs, refused = self.executor.change(Change(request.action), request.ids, request.now)
         return Changed(jobs=[self._in_brief(job) for job in jobs], refused=refused)
 
     async def wait(self, id: int, timeout_s: float) -> Job:
         """The job when it has ended, or as it is after the timeout."""
-        return self._message(await self.queue.wait(id, timeout_s))
+        return self._message(await self.executor.wait(id, timeout_s))
 
     def _message(self, job: Kept) -> Job:
-        return job_message(self.queue, job, self._database.request(job.request))
+        return job_message(self.executor, job, self.executor.lifecycle.request(job))
 
     def _in_brief(self, job: Kept) -> Job:
-        return job_message(self.queue, job, self._database.brief(job.request))
+        return job_message(self.executor, job, self._database.brief(job.request))
 
     def log(self, id: int, offset: int, limit: int) -> tuple[bytes, int, bool]:
         """A part of a job's output, where the next begins, and whether nothing more will come."""
@@ -154,29 +158,26 @@ class Service:
         return self._explain(id)
 
     def _found(self, id: int) -> Kept:
-        job = self.queue.find(id)
-        if job is None:
-            raise NoSuchJob(f"there is no job {id}")
-        return job
+        return self.executor.find(id)
 
     def _explain(self, id: int) -> Explanation:
         """What is true at this moment."""
         job = self._found(id)
-        text, ahead = why_not(self.queue, job, self._database.request(job.request))
-        return Explanation(id=id, state=job.state, text=text, ahead=ahead)
+        text, ahead = why_not(self.executor, job, self.executor.lifecycle.request(job))
+        return Explanation(id=id, state=job.state.value, text=text, ahead=ahead)
 
     async def _explain_with_futures(self, id: int) -> Explanation:
         """The same, with what the futures say that were simulated from this moment on; without them if it is over by then."""
-        queue, now = self.queue, self._explain(id)
+        lifecycle, now = self.executor.lifecycle, self._explain(id)
         if now.state not in ("waiting", "suspended"):  # it had to wait for others who asked
             return now
         boot = boot_now()
         served = {
-            here.id: (here.served_s + (0.0 if here.since_boot is None else boot - here.since_boot)) / queue.unit_s
-            for here in queue.here.values()
+            here.id: (here.served_s + (0.0 if here.since_boot is None else boot - here.since_boot)) / lifecycle.unit_s
+            for here in lifecycle.jobs.values()
             if here.served_s or here.since_boot is not None
         }
-        outlook = Outlook(queue.scheduler, served, id, queue.now(), self.planner.learnt())
+        outlook = Outlook(lifecycle.scheduler, served, id, boot / lifecycle.unit_s, self.planner.learnt())
         if self._preparing is None or self._preparing.done():
             self._preparing = asyncio.ensure_future(asyncio.to_thread(outlook.prepare))
         await asyncio.wait([self._preparing], timeout=_PATIENCE_S)
@@ -188,13 +189,13 @@ class Service:
         if self._found(id).state != now.state:
             return self._explain(id)
         took = boot_now() - boot  # what is told is from now on
-        return with_futures(now, [max(start * queue.unit_s - took, 0.0) for start in starts])
+        return with_futures(now, [max(start * lifecycle.unit_s - took, 0.0) for start in starts])
 
     # ------------------------------------------------------------------------------------------------------------ the scheduler
 
     def status(self) -> Status:
         """The scheduler at this moment."""
-        return status_of(self.queue, self.planner)
+        return status_of(self.executor, self.planner)
 
     def plans(self) -> list[PlanVersion]:
         """Every plan that was in use."""
@@ -218,22 +219,22 @@ class Service:
 
     def _write(self) -> None:
         with suppress(DiskFull):  # who only looks is answered all the same, with what was written before
-            self.queue.writes.write()
+            self.executor.writes.write()
 
     def metrics(self) -> str:
         """The page for Prometheus."""
-        return exposition(self.status(), self.queue.counters)
+        return exposition(self.status(), self.executor.counters)
 
     def _prune(self) -> None:
         self._pruning = asyncio.get_running_loop().call_later(_PRUNE_S, self._prune)
         try:
-            if (doubt := self._clock.doubt()) is not None:
-                self.queue.tell(doubt) if doubt else None
+            if (doubt := self._time_of_day.doubt()) is not None:
+                self.executor.tell(doubt) if doubt else None
                 return
-            old = self._database.prune(time.time() - 86_400 * self.queue.settings.keep_days)
+            old = self._database.prune(time.time() - 86_400 * self.executor.lifecycle.settings.keep_days)
         except DiskFull as error:
-            self.queue.tell(str(error))
+            self.executor.tell(str(error))
             return
-        self.queue.ended = Counter(self._database.counts()) if old else self.queue.ended
+        self.executor.ended = Counter(self._database.counts()) if old else self.executor.ended
         for id in old:
             (self.directory / "output" / f"{id}.log").unlink(missing_ok=True)

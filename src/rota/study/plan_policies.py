@@ -31,17 +31,17 @@ class Rotas:
 
 
 def design_rotas(
-    system: System, *, jobs: int, seed: int, time_limit_s: float, tell: Callable[[str, SimulationProgress], None] | None = None
+    load: Load, *, jobs: int, seed: int, time_limit_s: float, tell: Callable[[str, SimulationProgress], None] | None = None
 ) -> dict[Preemption, Rotas]:
     """Rotas for every model that the system allows: a server that can stop jobs after a setup may also let them run to their end.
 
     `plain` is tuned on its mean response time, for `time_limit_s` at most. Theory says nothing about backfilling, so which rota is best to
     fill, the balanced or the tuned one, is measured on `jobs` jobs of their own.
     """
-    found = {}
+    system, found = load.system, {}
     for model in _MODELS[system.preemption]:
-        balanced = design_policy(system, model, time_limit_s=_BALANCED_S)
-        plain = design_policy(system, model, objective="response-time", time_limit_s=time_limit_s)
+        balanced = design_policy(system, model, load=load, time_limit_s=_BALANCED_S)
+        plain = design_policy(system, model, load=load, objective="response-time", time_limit_s=time_limit_s)
         choices = [policy.replace(backfill=True) for policy in (plain, balanced)]
         if plain == balanced:
             choices = choices[:1]

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from rota import __version__
-from rota.capacity import system_load
+from rota.capacity import Load, system_load
 from rota.design import balanced_policy, design_policy
 from rota.errors import BadSpec, Problem, RotaError
 from rota.imported import source_of
@@ -99,16 +99,21 @@ def _policy_of(definition: str, text: str) -> Policy:
         return policy_from_text(definition)
     system, model, alpha, gamma = _system_of(text), fields["design"], fields["switching_rate"], fields["setup_rate"]
     if not fields["backfill"]:
-        return design_policy(system, model, switching_rate=alpha, setup_rate=gamma)
+        return design_policy(system, model, load=_load_of(text), switching_rate=alpha, setup_rate=gamma)
     if alpha is None:
-        return design_policy(system, model, setup_rate=gamma).replace(backfill=True)
+        return design_policy(system, model, load=_load_of(text), setup_rate=gamma).replace(backfill=True)
     # With backfilling a rota may be stable at a switching rate at which it is not without: the simulation will tell.
-    return balanced_policy(system, system_load(system), model, setup_rate=gamma).replace(switching_rate=alpha, backfill=True)
+    return balanced_policy(system, _load_of(text), model, setup_rate=gamma).replace(switching_rate=alpha, backfill=True)
 
 
 @lru_cache(maxsize=64)
 def _system_of(text: str) -> System:
     return parse_system(text)
+
+
+@lru_cache(maxsize=64)  # so do the designs of one system
+def _load_of(text: str) -> Load:
+    return system_load(_system_of(text))
 
 
 # -------------------------------------------------------------------------------------------------------------- measurements

@@ -10,10 +10,10 @@ import pytest
 
 import rota
 from live_service import finished, open_service, plan_of, play, run, slots, until
+from rota.live.clock import boot_now
 from rota.live.errors import DiskFull, NoSuchPlan, Refused
 from rota.live.messages import JobRequest
 from rota.live.planning.planner import choose_plan
-from rota.live.queue import boot_now
 from rota.live.storage.database import Database
 from rota.policy import plan_file_to_json
 
@@ -118,7 +118,7 @@ def test_going_back_and_pinning(tmp_path):
             assert service.job(job).state == "running"
             assert service.status().plan == 1
             assert service.status().pinned
-            assert service.queue.counters.plan_swaps == 1
+            assert service.executor.counters.plan_swaps == 1
             swap = [event for event in service.events(0, 99) if event["event"] == "swap"]
             assert [(event["plan"], event["reason"]) for event in swap] == [(1, "chosen by hand (first: given at the start)")]
             with pytest.raises(NoSuchPlan, match="there is no plan 7"):
@@ -149,15 +149,15 @@ def test_a_plan_brings_its_settings(tmp_path):
         async with open_service(tmp_path, calm) as service:
             assert service.status().preemption == "none"
             service.use_plan(1)
-            queue, planner = service.queue, service.planner
+            queue, planner = service.executor, service.planner
             assert (service.status().plan, service.status().pinned, service.status().preemption) == (1, True, "suspend")
-            assert (queue.settings, planner.plan.live, queue.scheduler.stop) == (keen.live, keen.live, "suspend")
-            assert queue.scheduler.kept_when_suspended.tolist() == [0]
+            assert (queue.lifecycle.settings, planner.plan.live, queue.lifecycle.scheduler.stop) == (keen.live, keen.live, "suspend")
+            assert queue.lifecycle.scheduler.kept_when_suspended.tolist() == [0]
             assert planner.learner.window_s == 86_400.0
             assert (await finished(service, run(service, "exit 0", type="small"))).state == "done"
             service.use_plan(2)
-            assert (service.status().preemption, queue.settings.keep_days, planner.learner.window_s) == ("none", 9.0, 100.0)
-            assert queue.scheduler.kept_when_suspended.tolist() == [1]
+            assert (service.status().preemption, queue.lifecycle.settings.keep_days, planner.learner.window_s) == ("none", 9.0, 100.0)
+            assert queue.lifecycle.scheduler.kept_when_suspended.tolist() == [1]
             assert (await finished(service, run(service, "exit 0", type="large"))).state == "done"
 
     play(tmp_path, story())
@@ -185,7 +185,7 @@ def test_suspended_jobs_and_a_plan_with_other_rules(tmp_path, back):
                 service.use_plan(3)
             for id in (first, *others):
                 assert (await finished(service, id)).state == "done"
-            assert service.queue.allocation.limits.cores.free == tuple(sorted(os.sched_getaffinity(0)))
+            assert service.executor.lifecycle.allocation.free("cores") == tuple(sorted(os.sched_getaffinity(0)))
             assert service.status().resources[0].kept == 0
 
     play(tmp_path, story())

@@ -23,7 +23,7 @@ from job_processes import Bench, Run, open_bench, state_of
 from rota.live.errors import LiveError
 from rota.live.processes import forkserver
 from rota.live.processes import records as attempts
-from rota.live.processes.launcher import Launcher, Order
+from rota.live.processes.launcher import Launcher, Program
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 def test_same_attempt_runs_once(bench: Bench, tmp_path: Path) -> None:
     """Two orders for one attempt, sent together, run the job once; another attempt runs it again."""
     for attempt in (1, 1, 1, 2):
-        bench.launcher.launch(Order(7, attempt, ["/bin/sh", "-c", f"echo {attempt} >> {tmp_path}/ran"], {}, "/"))
+        bench.launcher.launch(Program(7, attempt, ["/bin/sh", "-c", f"echo {attempt} >> {tmp_path}/ran"], {}, "/"))
     bench.until(lambda: len(bench.runs) == 4)
     for run in bench.runs:
         assert run.wait().state in ("alive", "ended")
@@ -48,7 +48,7 @@ def test_order_of_answers(bench: Bench) -> None:
     """Orders are answered in the order in which they were given, far beyond what fits the socket's buffer, and none stays unanswered."""
     env = {"FILLER": "x" * 20_000}
     for job in range(1, 61):
-        bench.launcher.launch(Order(job, 1, ["true"], env, "/"))
+        bench.launcher.launch(Program(job, 1, ["true"], env, "/"))
     assert len(bench.launcher.unanswered) == 60
     bench.until(lambda: len(bench.runs) == 60, timeout_s=20)
     assert [run.job for run in bench.runs] == list(range(1, 61))
@@ -58,7 +58,7 @@ def test_order_of_answers(bench: Bench) -> None:
 
 def test_pidfd_of_one_that_ended_long_ago(bench: Bench) -> None:
     """The pidfd that comes with an answer names the supervisor even if that was reaped before the answer is read."""
-    bench.launcher.launch(Order(1, 1, ["true"], {}, "/"))
+    bench.launcher.launch(Program(1, 1, ["true"], {}, "/"))
     path = Path(attempts.record_path(bench.run, 1, 1))
     while not path.exists() or attempts.look(bench.run, 1, 1).state != "ended":
         pass  # the event loop stands still meanwhile
@@ -80,7 +80,7 @@ def test_launcher_killed(bench: Bench) -> None:
     bench.until(lambda: long.look().state == short.look().state == "alive")
     os.kill(bench.launcher.pid, signal.SIGKILL)
     bench.until(lambda: bench.died == 1)
-    bench.launcher.launch(Order(3, 1, ["true"], {}, "/"))
+    bench.launcher.launch(Program(3, 1, ["true"], {}, "/"))
     assert list(bench.launcher.unanswered) == [(3, 1)]
     bench.launcher = bench.start()
     assert short.wait().exit_code == 6
@@ -93,7 +93,7 @@ def test_exactly_once_while_launchers_die(bench: Bench, tmp_path: Path) -> None:
     """Launchers are killed at odd moments and unanswered orders without a record sent again: every job runs exactly once."""
     chance, jobs = random.Random(7), range(1, 101)
     for job in jobs:
-        bench.launcher.launch(Order(job, 1, ["/bin/sh", "-c", f"echo {job} >> {tmp_path}/ran"], {}, "/"))
+        bench.launcher.launch(Program(job, 1, ["/bin/sh", "-c", f"echo {job} >> {tmp_path}/ran"], {}, "/"))
     for deaths in range(1, 9):
         pause = asyncio.sleep(chance.random() * 0.05)
         bench.loop.run(pause)
@@ -160,10 +160,10 @@ def test_daemon_killed(tmp_path: Path) -> None:
     """A daemon killed with SIGKILL leaves its jobs; its launcher ends; another process adopts a job by its record and can end it."""
     script = (
         "import asyncio, sys\n"
-        "from rota.live.processes.launcher import Launcher, Order\n"
+        "from rota.live.processes.launcher import Launcher, Program\n"
         "async def main():\n"
         "    launcher = await Launcher.start(sys.argv[1], lambda *spawned: print(launcher.pid, flush=True))\n"
-        "    launcher.launch(Order(1, 1, ['sleep', '60'], {}, '/'))\n"
+        "    launcher.launch(Program(1, 1, ['sleep', '60'], {}, '/'))\n"
         "    await asyncio.sleep(60)\n"
         "asyncio.run(main())\n"
     )
@@ -206,7 +206,7 @@ def test_no_process_to_be_had() -> None:
             ready = ours.recv(24)
             if not ready and launcher.communicate()[1] == b"forked\n":
                 pytest.skip("the number of processes cannot be limited for this user")
-            ours.sendall(Order(5, 2, ["true"], {}, "/").encode())
+            ours.sendall(Program(5, 2, ["true"], {}, "/").encode())
             answer = ours.recv(24)
             ours.close()
         assert forkserver.REPLY.unpack(ready) == (0, 0, launcher.pid)
@@ -226,6 +226,22 @@ def test_launcher_is_light() -> None:
         [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {root!r})\n{code}"], capture_output=True, text=True
     )
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_launcher_imports_the_standard_library_only() -> None:
+    """All that the launcher loads, started as it is by the daemon, is of the standard library, of the processes and of the kinds."""
+    code = "import sys; before = set(sys.modules)\nimport rota.live.processes.forkserver\nprint(*(set(sys.modules) - before))"
+    root = str(Path(forkserver.__file__).parents[3])
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.append({root!r})\n{code}"], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    assert {name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names | {"rota"}} == set()
+    ours = {name for name in loaded if name.startswith("rota.") and name != "rota.live"}
+    assert "rota.live.resources.kinds" in ours
+    assert {name for name in ours if not name.startswith(("rota.live.processes", "rota.live.resources"))} == set()
+    kinds = {f"rota.live.resources.{path.stem}" for path in (Path(root) / "rota/live/resources").glob("*.py")}
+    assert kinds - ours == {f"rota.live.resources.{name}" for name in ("__init__", "allocation", "amounts")}
 
 
 def test_start_says_why_it_fails(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import rota
 from rota.decide import seeded
-from rota.live.scheduling.scheduler import OWN, Orders, Scheduler
+from rota.live.scheduling.scheduler import OWN, Decision, Scheduler
 from rota.policy import as_policy, preempts
 from rota.simulation.workload import Jobs, PoissonArrivals
 from simulated_machine import play
@@ -357,7 +357,7 @@ def test_a_plan_without_preemption_stops_nobody(stop):
     scheduler.begin(0.0)
     scheduler.arrive(1, 2, 0.0)
     assert not scheduler.swap(system, EVERY["nMSR"], seeded(np.random.SeedSequence(2)), 1.0)
-    assert scheduler.arrive(2, 0, 2.0) == Orders()
+    assert scheduler.arrive(2, 0, 2.0) == Decision()
     assert scheduler.leave(1, 3.0).start == [2]
 
 

@@ -7,12 +7,15 @@ import asyncio
 import pytest
 
 from live_service import until
+from rota.events import End, Resume, Start, Submit
+from rota.live.actions import Action, Do
 from rota.live.errors import DiskFull
 from rota.live.jobs import Job, Request
+from rota.live.outcome import Outcome
 from rota.live.storage import write_ahead as module
 from rota.live.storage.database import Database
 from rota.live.storage.event_log import EventLog
-from rota.live.storage.write_ahead import Act, WriteAhead
+from rota.live.storage.write_ahead import WriteAhead
 
 
 def job(id, state="waiting", attempt=0):
@@ -28,13 +31,21 @@ class Bench:
         self.done, self.told, self.at_the_time = [], [], []
         self.writes = WriteAhead(self.database, self.log, self.carry_out, lambda: {"seen": len(self.done)}, self.told.append)
 
-    def carry_out(self, acts):
+    def carry_out(self, actions):
         """Notes what is done, and what the database says at that moment."""
-        self.done += acts
-        self.at_the_time += [self.database.job(act.job).state for act in acts]
+        self.done += actions
+        self.at_the_time += [self.database.job(action.job).state for action in actions]
+
+    def start(self, job):
+        """A job is to be started."""
+        self.writes.gather(Outcome(changed={job.id: job}, actions=[Action(Do.START, job.id, job.attempt)]), 0.0)
+
+    def log_event(self, event):
+        """Something happened."""
+        self.writes.gather(Outcome(events=[event]), 0.0)
 
     def full(self, pages=0):
-        """No more room in the database, or room again."""
+        """No more room in the database, or space again."""
         have = self.database._db.execute("PRAGMA page_count").fetchone()[0]
         self.database._db.execute(f"PRAGMA max_page_count={have + pages}")
 
@@ -63,15 +74,15 @@ def test_written_before_it_is_done(tmp_path):
     """An action sees its job in the database; all of one turn are written together, in order."""
 
     async def story(bench):
-        bench.writes.act("start", job(1, "starting", 1))
-        bench.writes.event("start", job=1)
-        bench.writes.act("start", job(2, "starting", 1))
+        bench.start(job(1, "starting", 1))
+        bench.log_event(Start(1, 1))
+        bench.start(job(2, "starting", 1))
         assert not bench.done
-        assert bench.writes.pending(1).state == "starting"
+        assert bench.writes.job(1).state == "starting"
         await until(lambda: bench.done)
-        assert bench.done == [Act("start", 1, 1), Act("start", 2, 1)]
+        assert bench.done == [Action("start", 1, 1), Action("start", 2, 1)]
         assert bench.at_the_time == ["starting", "starting"]
-        assert bench.writes.pending(1) is None
+        assert bench.writes.job(1) is None
         assert [(event["n"], event["event"]) for event in bench.database.events(0)] == [(1, "start")]
         assert bench.log.last == 1
         assert bench.database.note("seen") == 0
@@ -84,7 +95,7 @@ def test_a_pause(tmp_path):
 
     async def story(bench):
         bench.writes.pause()
-        bench.writes.act("start", job(1))
+        bench.start(job(1))
         await asyncio.sleep(0.02)
         assert not bench.done
         bench.writes.go_on()
@@ -101,19 +112,19 @@ def test_without_room(tmp_path, monkeypatch):
         bench.full()
         jobs = [job(id) for id in range(1, 400)]
         for one in jobs:
-            bench.writes.act("start", one)
-        bench.writes.event("start", job=1)
+            bench.start(one)
+        bench.log_event(Start(1, 1))
         await until(lambda: bench.writes.disk_full)
-        assert "nothing is started until there is room again" in bench.told[0]
+        assert "nothing is started until there is space again" in bench.told[0]
         assert not bench.done
         request = Request(1, "", ["true"], "/", {}, "small", [1.0], None, [], [])
         with pytest.raises(DiskFull):
-            bench.writes.write_new([job(1000)], request, [{"what": "submit"}])
+            bench.writes.write_new([job(1000)], request, [Submit(1000, "small", {})], 0.0)
         bench.full(10_000)
         await until(lambda: bench.done)
         assert len(bench.done) == 399
-        assert bench.told[1:] == ["there is room again"]
-        bench.writes.write_new([job(1000)], request, [{"what": "submit", "job": 1000}])
+        assert bench.told[1:] == ["there is space again"]
+        bench.writes.write_new([job(1000)], request, [Submit(1000, "small", {})], 0.0)
         assert bench.database.job(1000) is not None
         assert [event["n"] for event in bench.database.events(0)] == [1, 2]  # no number was lost
 
@@ -129,7 +140,7 @@ def test_the_log_catches_up(tmp_path):
 
     async def caught_up(bench):
         assert bench.log.last == 3
-        bench.writes.event("serve")
+        bench.log_event(Resume(1))
         await until(lambda: bench.log.last == 4)
 
     play(tmp_path, caught_up)
@@ -142,7 +153,7 @@ def test_old_events_leave_the_database(tmp_path, monkeypatch):
 
     async def story(bench):
         for k in range(35):
-            bench.writes.event("end", job=k)
+            bench.log_event(End(k, "done"))
             bench.writes.write()
         assert bench.log.last == 35
         kept = [event["n"] for event in bench.database.events(0)]
@@ -157,7 +168,7 @@ def test_the_end(tmp_path):
     """On closing, what has gathered is written, and nothing is done any more."""
 
     async def story(bench):
-        bench.writes.act("start", job(7, "starting", 1))
+        bench.start(job(7, "starting", 1))
         bench.writes.close()
         await asyncio.sleep(0.01)
         assert bench.database.job(7).state == "starting"

@@ -9,9 +9,9 @@ import pytest
 
 import rota
 from live_service import finished, open_service, plan_of, play, run, slots, until
+from rota.live.clock import boot_now
 from rota.live.errors import NoSuchJob
 from rota.live.messages import JobRequest
-from rota.live.queue import boot_now
 from rota.live.scheduling.forecast import Outlook
 
 FOREVER = "sleep 99"
@@ -117,7 +117,7 @@ def test_an_answer_is_of_one_moment(tmp_path, what, monkeypatch):
     async def story():
         async with open_service(tmp_path, plan_of(slots(1, small=1))) as service:
             first, waits = run(service, FOREVER, type="small"), run(service, FOREVER, type="small")
-            loop, job = asyncio.get_running_loop(), service.queue.here[waits]
+            loop, job = asyncio.get_running_loop(), service.executor.lifecycle.jobs[waits]
 
             def slow(outlook, **options):
                 loop.call_soon_threadsafe(service.cancel, first if what == "starts" else waits, True)

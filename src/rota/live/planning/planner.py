@@ -17,14 +17,15 @@ import numpy as np
 from rota.capacity import system_load
 from rota.decide import seeded
 from rota.errors import BadSpec, Problem, RotaError
+from rota.live.clock import boot_now
 from rota.live.errors import Damaged, DiskFull, NoSuchPlan, Refused
-from rota.live.jobs import Job
+from rota.live.executor import Executor
 from rota.live.messages import PlanVersion
+from rota.live.outcome import Outcome
 from rota.live.planning.learning import Estimate, Learner
 from rota.live.planning.replan import Replanned, learned_system, replan
-from rota.live.queue import Queue, boot_now
 from rota.live.resources.allocation import Allocation
-from rota.live.scheduling.scheduler import Scheduler
+from rota.live.scheduling.scheduler import OWN, Scheduler
 from rota.live.storage.database import Database, PlanRow
 from rota.live.tasks import Tasks
 from rota.model import System
@@ -80,11 +81,11 @@ def _row(number: int, plan: PlanFile, reason: str) -> PlanRow:
 
 
 class Planner:
-    """Learns from a queue and keeps its plan up to date."""
+    """Learns from what happens to the jobs and keeps the plan up to date."""
 
-    def __init__(self, queue: Queue, plan: PlanFile, tell: Callable[[str], None]) -> None:
-        self._queue, self._database, self._tell = queue, queue.database, tell
-        self.plan, self.pinned, self.redesigning = plan, bool(queue.database.note("pinned")), False
+    def __init__(self, executor: Executor, plan: PlanFile, tell: Callable[[str], None]) -> None:
+        self._executor, self._database, self._tell = executor, executor.database, tell
+        self.plan, self.pinned, self.redesigning = plan, bool(executor.database.note("pinned")), False
         self.load, weights = self._weights(plan)  # the load of the plan
         self.learner = Learner(plan.system.names, *self._planned(plan), _window_s(plan), **weights, t=boot_now())
         self._served = np.full(len(plan.system.names), -1)
@@ -92,7 +93,7 @@ class Planner:
         self._overloaded = False
         self._tasks = Tasks(tell)
         self._timer: asyncio.TimerHandle | None = None
-        queue.on_change, queue.on_orders = self._changed, self._orders
+        executor.on_outcome = self._observe
 
     def open(self) -> None:
         """Begins to look, once a minute."""
@@ -128,22 +129,24 @@ class Planner:
         best = system_load(plan.system, time_limit_s=_LOAD_S)
         return best.load, {"size_cv": cv if np.isfinite(cv).all() else None, "slot_load": best.type_price.tolist()}
 
-    def _changed(self, what: str, job: Job, boot: float) -> None:
-        kind = self._queue.scheduled_kind(job)
-        if kind < 0:
-            return
-        if what == "arrived":
-            self.learner.arrived(kind, boot)
-            self._came[job.id] = boot
-            return
-        came = self._came.pop(job.id, boot_now() - max(time.time() - job.submitted, 0.0))
-        if what == "withdrawn":
-            self.learner.withdrawn(kind, boot, came)
-        else:
-            self.learner.finished(kind, boot, job.served_s)
+    def _observe(self, outcome: Outcome, boot: float) -> None:
+        for what, job, kind, then in outcome.observations:
+            if kind == OWN:
+                continue
+            if what == "arrived":
+                self.learner.arrived(kind, then)
+                self._came[job.id] = then
+                continue
+            came = self._came.pop(job.id, boot_now() - max(time.time() - job.submitted, 0.0))
+            if what == "withdrawn":
+                self.learner.withdrawn(kind, then, came)
+            else:
+                self.learner.finished(kind, then, job.served_s)
+        if outcome.decisions_s:
+            self._serving(boot)
 
-    def _orders(self, boot: float) -> None:
-        running = self._queue.scheduler.state.running
+    def _serving(self, boot: float) -> None:
+        running = self._executor.lifecycle.scheduler.state.running
         for i in np.flatnonzero(running != self._served):
             self.learner.serving(int(i), boot, int(running[i]))
         self._served = running.copy()
@@ -176,7 +179,7 @@ class Planner:
     def _keep(self) -> None:
         try:
             learnt = {"saved": time.time(), **self.learner.state(boot_now())}
-            self._database.write(notes={"learner": learnt, "measures": self._queue.measures.state()})
+            self._database.write(notes={"learner": learnt, "measures": self._executor.measures.state()})
         except DiskFull as error:
             self._tell(str(error))
 
@@ -215,8 +218,7 @@ class Planner:
 
     def _install(self, row: PlanRow, plan: PlanFile, *, pinned: bool, new: bool = True) -> None:
         """Swaps a plan in, with its settings. No running job is touched. What may fail comes first: then the old plan goes on."""
-        queue = self._queue
-        random = seeded(np.random.SeedSequence([queue.seed, row.number, int(time.time())]))
+        random = seeded(np.random.SeedSequence([self._executor.seed, row.number, int(time.time())]))
         load, weights = self._weights(plan)
         self._database.write(plans=[row] if new else [], notes={"plan": row.number, "pinned": pinned})
         self.plan, self.pinned, self.load = plan, pinned, load
@@ -225,7 +227,7 @@ class Planner:
         else:  # another window weighs the past differently: it begins anew
             self.learner = Learner(plan.system.names, *self._planned(plan), _window_s(plan), **weights, t=boot_now())
             self._served[:] = -1
-        queue.swap(plan, row.number, random, row.reason)
+        self._executor.install(plan, row.number, random, row.reason)
         self._tell(f"plan {row.number} ({row.policy}, load {row.load:.3g}) in use: {row.reason}")
 
     def use(self, number: int) -> PlanVersion:
@@ -251,7 +253,7 @@ class Planner:
 
     def _version(self, row: PlanRow) -> PlanVersion:
         plan = plan_file_from_json(row.text)
-        in_use = row.number == self._queue.plan_number
+        in_use = row.number == self._executor.lifecycle.plan_number
         names, (rates, sizes) = plan.system.names, self._planned(plan)
         predicted = self.plan.predicted if in_use else plan.predicted
         return PlanVersion(

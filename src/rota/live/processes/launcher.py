@@ -17,21 +17,22 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from rota.live.errors import LiveError
 from rota.live.processes import forkserver
 from rota.live.processes.forkserver import LENGTH, REPLY
 
-__all__ = ["Launcher", "Order"]
+__all__ = ["Launcher", "Program"]
 
 _PATIENCE_S = 20.0  # for the answer to an order
 
 
 @dataclass(frozen=True)
-class Order:
-    """What to run, and where. `attempt` is new for every start of the job; `memory_bytes` is a limit, by `cgroup` if one is given."""
+class Program:
+    """What to run, and where. `attempt` is new for every start of the job; `share` is what `Allocation.terms` says, by kind."""
 
     job: int
     attempt: int
@@ -40,24 +41,21 @@ class Order:
     cwd: str
     type: str = ""
     restart: int = 0
-    cores: Sequence[int] | None = None
-    gpus: Sequence[int | str] | None = None
     index: int | None = None
-    memory_bytes: int | None = None
-    cgroup: str | None = None
+    share: Mapping[str, Any] = field(default_factory=dict)
     grace_s: float = 10.0
     token: str = ""
 
     def encode(self) -> bytes:
         """The order as it goes over the wire."""
-        body = json.dumps({field.name: getattr(self, field.name) for field in fields(self)}).encode()
+        body = json.dumps({one.name: getattr(self, one.name) for one in fields(self)}).encode()
         return LENGTH.pack(len(body)) + body
 
 
 class Launcher:
     """A running launcher. Make one with `start`; `launch` never blocks, and orders are carried out in the order given."""
 
-    unanswered: dict[tuple[int, int], Order]
+    unanswered: dict[tuple[int, int], Program]
 
     def __init__(
         self,
@@ -138,7 +136,7 @@ class Launcher:
         """Whether it takes orders: it has neither died nor been closed."""
         return self._open
 
-    def launch(self, order: Order) -> None:
+    def launch(self, order: Program) -> None:
         """Have this order carried out. Answered by `on_spawned` or `on_refused`; until then it is in `unanswered`."""
         self.unanswered[order.job, order.attempt] = order
         if not self._open:

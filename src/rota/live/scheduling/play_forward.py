@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from rota.decide import seeded
-from rota.live.scheduling.scheduler import OWN, Orders, Scheduler
+from rota.live.scheduling.scheduler import OWN, Decision, Scheduler
 from rota.model import System
 
 __all__ = ["play_forward", "still_needed"]
@@ -37,7 +37,7 @@ def play_forward(
     share = np.cumsum(system.arrival_rate / rate) if rate > 0 else system.arrival_rate
     arrival = now + draw.exponential(1 / rate) if rate > 0 else np.inf
 
-    def obey(orders: Orders) -> bool:
+    def obey(orders: Decision) -> bool:
         for id in orders.stop:
             left[id] = max(running.pop(id) - now, 0.0)
             if scheduler.jobs[id].state == "stopping":

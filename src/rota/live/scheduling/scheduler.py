@@ -1,17 +1,18 @@
-"""The scheduler: which jobs are here, who holds what, what to do next. It carries out the policy's decisions; no clock, no processes.
+"""The scheduler: which jobs are here, what each holds, and what the policy decides. It knows no clock and no processes.
 
-Each event (a job comes, leaves, has stopped; the policy's timer rings) is passed on to the decision function that the simulator uses, and
-its decision becomes orders: of each type the oldest waiting job starts first and the youngest running one yields first. As long as every
-order can be carried out at once, this is what the simulator does, event for event.
+Each event (a job arrives, leaves, has stopped; the policy's timer rings) is passed on to the decision function that the simulator uses. The
+function says how many jobs of each type should run; that becomes a `Decision` about jobs: of each type the oldest waiting job starts first
+and the youngest running one is stopped first. As long as every decision can be carried out at once, this is what the simulator does, event
+for event.
 
-A real server knows four things that a simulated one does not:
+Four things happen on a real server only:
 
-- A job that is to yield may take its time (`stopping`: it got a signal and may write a checkpoint): it holds everything until it is gone.
+- A job that is to stop may take its time (`STOPPING`: it got a signal and may write a checkpoint). It holds everything until it is gone.
 - A suspended job gives back only what a stop releases (`releasable`), and keeps its memory. A decision that would need what suspended jobs
-  keep is not taken: nobody is stopped, and of the jobs that should start those start that fit beside what runs. Suspended jobs go on in
-  the room that is left, so that they end and give back what they keep.
-- Where jobs cannot be stopped, or the policy never does, one that it would not run any more (after a change of plan) ends in its own time.
-- Jobs that no type encloses (`own`) are unknown to the policy. They start in their order where there is room when it has decided.
+  keep is not taken: nothing is stopped, and of the jobs that should start those start that fit beside what runs. Suspended jobs go on
+  where what is free suffices, so that they end and give back what they keep.
+- Where jobs cannot be stopped, or the policy never stops any, one that it would not run any more (after a change of plan) runs to its end.
+- Jobs that no type encloses (`own`) are unknown to the policy. After each decision they start in their order, where they fit.
 
 Whenever one of these left a decision undone, the policy is asked once more after the next event, with `CHANGE`.
 """
@@ -32,12 +33,13 @@ from rota.decide import ARRIVAL, CHANGE, COMPLETION, START, TIMER, State, decide
 from rota.decide.job_lists import link, unlink
 from rota.decide.state import KIND, TYPE
 from rota.errors import BadSpec, Problem
+from rota.live.jobs import JobState
 from rota.live.scheduling.own_jobs import OwnJobs
 from rota.live.scheduling.units import fine_units
 from rota.model import System
 from rota.policy import Policy, policy_name, preempts
 
-__all__ = ["OWN", "Orders", "Scheduler", "Stop"]
+__all__ = ["OWN", "Decision", "Scheduler", "Stop"]
 
 Stop = Literal["none", "suspend", "requeue"]
 OWN = -1  # the type of a job that no type encloses
@@ -45,7 +47,7 @@ _RINGS = 100  # that are made up for, at most: a machine may have slept for hour
 
 
 @dataclass
-class Orders:
+class Decision:
     """What is to be done now, by job numbers: suspended jobs to resume, waiting ones to start, running ones to stop."""
 
     start: list[int] = field(default_factory=list)
@@ -55,19 +57,21 @@ class Orders:
     def __bool__(self) -> bool:
         return bool(self.start or self.resume or self.stop)
 
-    def __add__(self, later: Orders) -> Orders:
-        return Orders(self.start + later.start, self.resume + later.resume, self.stop + later.stop)
+    def __add__(self, later: Decision) -> Decision:
+        return Decision(self.start + later.start, self.resume + later.resume, self.stop + later.stop)
 
 
 @dataclass(slots=True)
-class _Job:
+class Entry:
+    """A job as the scheduler sees it: what it needs, its place in the queue, and what it holds."""
+
     id: int
     kind: int
     demand: Int  # (R,) in units
     estimate: float
     sequence: int
     place: int = -1  # in the arrays of the state; −1 for an own job
-    state: Literal["waiting", "running", "suspended", "stopping"] = "waiting"
+    state: JobState = JobState.WAITING  # WAITING, RUNNING, SUSPENDED or STOPPING
 
 
 class Scheduler:
@@ -79,11 +83,11 @@ class Scheduler:
         R = len(system.capacity)
         self.stop: Stop = stop
         self.kept_when_suspended: Int = np.array([not x for x in releasable or [True] * R], dtype=np.int64)
-        self.jobs: dict[int, _Job] = {}
-        self._own: dict[int, _Job] = {}  # in order of arrival
+        self.jobs: dict[int, Entry] = {}
+        self._own: dict[int, Entry] = {}  # in order of arrival
         self._own_ready = OwnJobs(R)  # those of them that start where there is room
         self._own_held: Int = np.zeros(R, dtype=np.int64)  # by all of them
-        self._by_place: dict[int, _Job] = {}
+        self._by_place: dict[int, Entry] = {}
         self._unused: list[int] = []
         self._next = 0
         self.decisions, self.decision_s = 0, 0.0
@@ -107,55 +111,55 @@ class Scheduler:
 
     # ------------------------------------------------------------------------------------------------------------ events
 
-    def begin(self, now: float) -> Orders:
+    def begin(self, now: float) -> Decision:
         """The first decision, with whatever jobs were put on the scheduler."""
         self._undone = True
         return self._decide(START, 0, now)
 
-    def arrive(self, id: int, kind: int, now: float, *, estimate: float | None = None, demand: Int | None = None) -> Orders:
+    def arrive(self, id: int, kind: int, now: float, *, estimate: float | None = None, demand: Int | None = None) -> Decision:
         """A job joins the end of its type's queue. An own job (kind OWN) brings its demand, in units (see `units_of`)."""
         before = self._late_rings(now)
         self.put(id, kind, estimate=estimate, demand=demand)
         return before + self._decide(*((CHANGE, 0) if kind == OWN else (ARRIVAL, kind)), now)
 
-    def leave(self, id: int, now: float) -> Orders:
+    def leave(self, id: int, now: float) -> Decision:
         """A job has ended, or was withdrawn while it waited; nothing of it is left on the machine."""
         job = self.jobs[id]
-        ran = job.state == "running"
-        before = self._late_rings(now) if ran else Orders()  # they might start who is about to go
+        ran = job.state == JobState.RUNNING
+        before = self._late_rings(now) if ran else Decision()  # they might start who is about to go
         self.take(id)
         return before + self.left(job.kind, now, ran)
 
-    def left(self, kind: int, now: float, ran: bool = True) -> Orders:
+    def left(self, kind: int, now: float, ran: bool = True) -> Decision:
         """A job of this type is not on the scheduler any more."""
         if kind == OWN or not ran:
             self._undone = True
             return self._decide(CHANGE, max(kind, 0), now)
         return self._decide(COMPLETION, kind, now)
 
-    def stopped(self, id: int, now: float) -> Orders:
+    def stopped(self, id: int, now: float) -> Decision:
         """A job that was told to stop is gone from the machine, and waits again, before the younger ones of its type."""
         job = self.jobs[id]
-        self._hold(job, "waiting")
+        self._hold(job, JobState.WAITING)
         self._undone = True
         return self._decide(CHANGE, max(job.kind, 0), now)
 
-    def tick(self, now: float) -> Orders:
+    def tick(self, now: float) -> Decision:
         """The policy's timer, if it is due."""
         before = self._late_rings(now)
         return before + self._decide(TIMER, 0, now) if now >= self.wake else before
 
-    def _late_rings(self, now: float) -> Orders:
+    def _late_rings(self, now: float) -> Decision:
         """Rings of the timer that were due by now and are not heard yet, as of when they were due: a busy machine changes no decision.
 
         Not where jobs can be stopped: the one that an event is about might be told to.
         """
-        orders, rings = Orders(), 0
+        decision, rings = Decision(), 0
         while self.wake <= now and self.stop == "none" and rings < _RINGS:
-            orders, rings = orders + self._decide(TIMER, 0, self.wake), rings + 1
-        return orders
+            decision, rings = decision + self._decide(TIMER, 0, self.wake), rings + 1
+        return decision
 
-    def look_again(self, now: float) -> Orders:
+    def look_again(self, now: float) -> Decision:
         """Asks the policy again, though nothing happened that it knows of."""
         self._undone = True
         return self._decide(CHANGE, 0, now)
@@ -169,7 +173,7 @@ class Scheduler:
         *,
         stop: Stop | None = None,
         releasable: Sequence[bool] | None = None,
-    ) -> Orders:
+    ) -> Decision:
         """Another plan for the same resources and types, with other rules of stopping if they are given. No running job is touched."""
         here, finish = sorted(self.jobs.values(), key=lambda job: job.sequence), self.state.finish
         self.stop = self.stop if stop is None else stop
@@ -198,7 +202,7 @@ class Scheduler:
         estimate: float | None = None,
         demand: Int | None = None,
         sequence: int | None = None,
-        state: Literal["waiting", "running", "suspended", "stopping"] = "waiting",
+        state: JobState = JobState.WAITING,
         served: float = 0.0,
     ) -> None:
         """Puts a job that was served for so long on the scheduler without asking the policy: to start from a given state.
@@ -218,19 +222,19 @@ class Scheduler:
         if job.place >= 0:
             self.state.finish[job.place] = self.state.clock[0] + max(expected - served, 0.0)
 
-    def _add(self, id: int, kind: int, estimate: float, demand: Int, sequence: int, state: Any) -> _Job:
-        job = _Job(id, kind, demand, estimate, sequence)
+    def _add(self, id: int, kind: int, estimate: float, demand: Int, sequence: int, state: Any) -> Entry:
+        job = Entry(id, kind, demand, estimate, sequence)
         self.jobs[id] = job
         if kind == OWN:
             self._own[id] = job
             self._own_ready.add(id, sequence, demand)
         else:
             self._link(job)
-        if state != "waiting":
+        if state != JobState.WAITING:
             self._hold(job, state)
         return job
 
-    def _link(self, job: _Job) -> None:
+    def _link(self, job: Entry) -> None:
         if not self._unused:
             self._grow()
         s, i, place = self.state, job.kind, self._unused.pop()
@@ -243,7 +247,7 @@ class Scheduler:
     def take(self, id: int) -> None:
         """Takes a job off the scheduler without asking the policy."""
         job = self.jobs.pop(id)
-        if job.state == "running" and job.kind != OWN:
+        if job.state == JobState.RUNNING and job.kind != OWN:
             self.state.running[job.kind] -= 1
         held = self._held(job, job.state)
         self.state.free[:] += held
@@ -269,13 +273,13 @@ class Scheduler:
         self.state = self.state._replace(**{name: grown(getattr(self.state, name)) for name in names})
         self._unused += range(have + more - 1, have - 1, -1)
 
-    def _held(self, job: _Job, state: str) -> Int:
+    def _held(self, job: Entry, state: str) -> Int:
         """The units (R,) that a job holds in a state."""
-        if state in ("running", "stopping"):
+        if state in (JobState.RUNNING, JobState.STOPPING):
             return job.demand
-        return job.demand * self.kept_when_suspended if state == "suspended" else 0 * job.demand
+        return job.demand * self.kept_when_suspended if state == JobState.SUSPENDED else 0 * job.demand
 
-    def _hold(self, job: _Job, state: Literal["waiting", "running", "suspended", "stopping"]) -> None:
+    def _hold(self, job: Entry, state: JobState) -> None:
         """A job changes its state; within its type, the running ones stay the oldest (callers see to that)."""
         s = self.state
         before, after = self._held(job, job.state), self._held(job, state)
@@ -283,10 +287,10 @@ class Scheduler:
         if job.kind == OWN:
             self._own_held += after - before
             self._own_ready.discard(job.id)
-            if state in ("waiting", "suspended"):
+            if state in (JobState.WAITING, JobState.SUSPENDED):
                 self._own_ready.add(job.id, job.sequence, job.demand - after)
-        elif (job.state == "running") != (state == "running"):
-            if state == "running":
+        elif (job.state == JobState.RUNNING) != (state == JobState.RUNNING):
+            if state == JobState.RUNNING:
                 s.running[job.kind] += 1
                 s.first_waiting[job.kind] = s.newer[job.place]
             else:
@@ -296,7 +300,7 @@ class Scheduler:
 
     # ------------------------------------------------------------------------------------------------------------ decisions
 
-    def _decide(self, kind: int, i: int, now: float) -> Orders:
+    def _decide(self, kind: int, i: int, now: float) -> Decision:
         s, target = self.state, self.target
         s.clock[0] = max(now, s.clock[0])
         began = time.perf_counter()
@@ -313,34 +317,34 @@ class Scheduler:
         self.decisions += 1
         return self._obey()
 
-    def _obey(self) -> Orders:
-        """The decision as orders, as far as it can be carried out. Marks jobs as running, suspended or stopping at once."""
-        s, orders = self.state, Orders()
+    def _obey(self) -> Decision:
+        """The decision as decision, as far as it can be carried out. Marks jobs as running, suspended or stopping at once."""
+        s, decision = self.state, Decision()
         if not self._may_stop:
-            self._resume(orders)  # whom another plan suspended, before others take the room
+            self._resume(decision)  # whom another plan suspended, before others take the room
         want = np.minimum(self.target, s.system)
         yielding = s.running > want
         if self._may_stop and yielding.any() and self._fits(want):
             for i in np.flatnonzero(yielding):
                 for _ in range(int(s.running[i] - want[i])):
                     job = self._by_place[int(s.older[s.first_waiting[i]] if s.first_waiting[i] >= 0 else s.newest[i])]
-                    self._hold(job, "suspended" if self.stop == "suspend" else "stopping")
-                    orders.stop.append(job.id)
+                    self._hold(job, JobState.SUSPENDED if self.stop == "suspend" else JobState.STOPPING)
+                    decision.stop.append(job.id)
         for i in np.flatnonzero(s.running < want):
             for _ in range(int(want[i] - s.running[i])):
-                if not self._start(self._by_place[int(s.first_waiting[i])], orders):
+                if not self._start(self._by_place[int(s.first_waiting[i])], decision):
                     break
         while (own := self._own_ready.first(s.free)) is not None:  # also one that was suspended under another plan, when it was of a type
-            self._start(self._own[own], orders)
-        if self._may_stop and not orders.stop and (s.running < want).any():
-            self._resume(orders)
+            self._start(self._own[own], decision)
+        if self._may_stop and not decision.stop and (s.running < want).any():
+            self._resume(decision)
         self._undone = bool((s.running != want).any())
-        return orders
+        return decision
 
-    def _resume(self, orders: Orders) -> None:
+    def _resume(self, decision: Decision) -> None:
         """Suspended jobs go on where there is room; they are the oldest of those of their type that do not run."""
         for place in self.state.first_waiting.tolist():
-            while place >= 0 and (job := self._by_place[place]).state == "suspended" and self._start(job, orders):
+            while place >= 0 and (job := self._by_place[place]).state == JobState.SUSPENDED and self._start(job, decision):
                 place = int(self.state.newer[place])
 
     def _fits(self, want: Int) -> bool:
@@ -352,18 +356,18 @@ class Scheduler:
             while place >= 0:
                 job = self._by_place[int(place)]
                 if rank >= want[i]:
-                    if job.state == "waiting":
+                    if job.state == JobState.WAITING:
                         break  # the started ones are the oldest
-                    if job.state == "suspended" or (job.state == "running" and self.stop == "suspend"):
+                    if job.state == JobState.SUSPENDED or (job.state == JobState.RUNNING and self.stop == "suspend"):
                         used = used + job.demand * self.kept_when_suspended
                 place, rank = s.newer[place], rank + 1
         return bool((used <= s.capacity).all())
 
-    def _start(self, job: _Job, orders: Orders) -> bool:
-        if job.state == "stopping" or (job.demand - self._held(job, job.state) > self.state.free).any():
+    def _start(self, job: Entry, decision: Decision) -> bool:
+        if job.state == JobState.STOPPING or (job.demand - self._held(job, job.state) > self.state.free).any():
             return False
-        (orders.resume if job.state == "suspended" else orders.start).append(job.id)
-        self._hold(job, "running")
+        (decision.resume if job.state == JobState.SUSPENDED else decision.start).append(job.id)
+        self._hold(job, JobState.RUNNING)
         if job.place >= 0:
             self.state.finish[job.place] = self.state.clock[0] + job.estimate
         return True
@@ -382,24 +386,24 @@ class Scheduler:
     def waiting(self, kind: int) -> Iterable[int]:
         """Jobs of a type that do not run, oldest first."""
         if kind == OWN:
-            yield from (job.id for job in self._own.values() if job.state != "running")
+            yield from (job.id for job in self._own.values() if job.state != JobState.RUNNING)
             return
         place = int(self.state.first_waiting[kind])
         while place >= 0:
             yield self._by_place[place].id
             place = int(self.state.newer[place])
 
-    def own(self) -> Sequence[_Job]:
+    def own(self) -> Sequence[Entry]:
         """Jobs that no type encloses, in order of arrival."""
         return list(self._own.values())
 
-    def typed(self) -> Iterable[_Job]:
+    def typed(self) -> Iterable[Entry]:
         """Jobs of types."""
         return self._by_place.values()
 
-    def started(self) -> Iterable[_Job]:
+    def started(self) -> Iterable[Entry]:
         """Jobs that hold something, or may: all that do not simply wait."""
-        return (job for job in self.jobs.values() if job.state != "waiting")
+        return (job for job in self.jobs.values() if job.state != JobState.WAITING)
 
     def is_behind(self) -> bool:
         """Whether the last decision could not be carried out whole."""
@@ -409,7 +413,7 @@ class Scheduler:
         """An independent scheduler in the same state; what never changes is shared."""
         twin = copy.copy(self)
         twin.jobs = {
-            job.id: _Job(job.id, job.kind, job.demand, job.estimate, job.sequence, job.place, job.state) for job in self.jobs.values()
+            job.id: Entry(job.id, job.kind, job.demand, job.estimate, job.sequence, job.place, job.state) for job in self.jobs.values()
         }
         twin._own = {id: twin.jobs[id] for id in self._own}
         twin._own_ready, twin._own_held = self._own_ready.copy(), self._own_held.copy()
@@ -432,10 +436,10 @@ class Scheduler:
 
     def never_began(self, id: int) -> None:
         """A job that was told to stop had not been started on the machine: it waits again, and holds nothing."""
-        self._hold(self.jobs[id], "waiting")
+        self._hold(self.jobs[id], JobState.WAITING)
         self._undone = True
 
-    def recall(self, saved: dict[str, Any], now: float) -> Orders:
+    def recall(self, saved: dict[str, Any], now: float) -> Decision:
         """Goes on where a saved scheduler was, with the jobs that are on this one now."""
         self.remember(saved)
         return self.look_again(now)

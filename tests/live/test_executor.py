@@ -113,7 +113,7 @@ def test_order_and_room(tmp_path):
         async with open_service(tmp_path, plan_of(slots(2))) as service:
             most = 0
             ids = [run(service, "sleep 0.02", type=type) for type in ("small", "large", "small", "small", "large", "small") * 2]
-            while service.queue.here:
+            while service.executor.lifecycle.jobs:
                 most = max(most, service.status().resources[0].used)
                 await asyncio.sleep(0.005)
             assert most == 2
@@ -320,7 +320,7 @@ def test_cancel_while_it_runs(tmp_path):
             assert [job.reason for job in ends] == ["cancelled by request"] * 3
             assert service.log(tidy, 3, 99)[0].endswith(b"bye\n")
             assert not state_of(pid)
-            assert service.queue.scheduler.state.free == service.queue.scheduler.state.capacity
+            assert service.executor.lifecycle.scheduler.state.free == service.executor.lifecycle.scheduler.state.capacity
 
     play(tmp_path, story())
 
@@ -336,7 +336,7 @@ def test_cancel_while_it_starts(tmp_path):
                 service.cancel(ids[-1], now=now)
             for id in ids:
                 assert (await finished(service, id)).state == "cancelled"
-            assert service.queue.scheduler.state.free == service.queue.scheduler.state.capacity
+            assert service.executor.lifecycle.scheduler.state.free == service.executor.lifecycle.scheduler.state.capacity
 
     play(tmp_path, story())
 
@@ -426,7 +426,10 @@ def test_suspend(tmp_path):
             assert service.job(long).state == "suspended"
             await until(lambda: is_stopped(pid))  # on a busy machine it must come to its turn once more to stop
             assert cores_of(service.job(b1).pid) == os.sched_getaffinity(0)
-            assert [(use.used, use.kept) for use in service.status().resources] == [(service.queue.system.capacity[0], 0), (4, 4)]
+            assert [(use.used, use.kept) for use in service.status().resources] == [
+                (service.executor.lifecycle.system.capacity[0], 0),
+                (4, 4),
+            ]
             explained = await service.explain(long)
             assert explained.text.startswith("It is suspended: others have its turn.")
             job = await finished(service, long)
@@ -436,7 +439,7 @@ def test_suspend(tmp_path):
             assert (await finished(service, b2)).state == "done"
             told = [(event["event"], event["job"]) for event in service.events(0, 99) if event["event"] in ("start", "suspend", "resume")]
             assert told == [("start", long), ("suspend", long), ("start", b1), ("resume", long), ("start", b2)]
-            assert service.queue.counters.preemptions == 1
+            assert service.executor.counters.preemptions == 1
 
     play(tmp_path, story())
 
@@ -454,7 +457,7 @@ def test_suspend_with_resources_in_other_letters(tmp_path):
             await until(lambda: service.job(long).state == "suspended")
             for id in (*others, long):
                 assert (await finished(service, id)).state == "done"
-            assert service.queue.allocation.limits.cores.free == tuple(sorted(os.sched_getaffinity(0)))
+            assert service.executor.lifecycle.allocation.free("cores") == tuple(sorted(os.sched_getaffinity(0)))
 
     play(tmp_path, story())
 
@@ -471,7 +474,7 @@ def test_memory_that_is_kept(tmp_path):
             await until(lambda: service.job(long).state == state)
             for id in others:
                 await finished(service, id)
-            assert service.queue.counters.preemptions == (state == "suspended")
+            assert service.executor.counters.preemptions == (state == "suspended")
 
     play(tmp_path, story(tmp_path / "kept", {}, "running"))
     play(tmp_path, story(tmp_path / "given", {"space": True}, "suspended"))
@@ -504,7 +507,7 @@ def test_a_rota_suspends(tmp_path):
             ids = [run(service, STEPS, type=type) for type in ("a", "b")]
             jobs = [await finished(service, id) for id in ids]
             assert [job.state for job in jobs] == ["done", "done"]
-            assert service.queue.counters.preemptions >= 1
+            assert service.executor.counters.preemptions >= 1
             assert all(0.35 < job.run_s <= job.response_s for job in jobs)
             assert max(job.response_s for job in jobs) >= sum(job.run_s for job in jobs) - 0.1  # one at a time
 
@@ -623,12 +626,12 @@ def test_the_rota_goes_on_where_it_was(tmp_path):
     async def story():
         async with open_service(tmp_path, plan_of(slots(2), policy), leave=True) as service:
             await finished(service, run(service, "exit 0", type="small"))
-            saved, wake = service.queue.scheduler.save(), service.queue.scheduler.wake
+            saved, wake = service.executor.lifecycle.scheduler.save(), service.executor.lifecycle.scheduler.wake
         async with open_service(tmp_path) as service:
-            again = service.queue.scheduler.save()
+            again = service.executor.lifecycle.scheduler.save()
             assert again["counters"] == saved["counters"]
             assert again["memory"] == saved["memory"]
-            assert service.queue.scheduler.wake == wake
+            assert service.executor.lifecycle.scheduler.wake == wake
             assert np.isfinite(wake)
 
     play(tmp_path, story())
@@ -708,7 +711,7 @@ def test_a_range_that_leaves_starts_none_of_itself(tmp_path, policy, action):
             assert first in before
             chosen = [id for id in (whole, later, *rest) if id not in before]
             assert len(chosen) >= 7
-            jobs, refused = service.queue.change(action, [*chosen, *([first] if action == "cancel" else [])])
+            jobs, refused = service.executor.change(action, [*chosen, *([first] if action == "cancel" else [])])
             assert not refused
             assert {job.state for job in jobs if job.id != first} == {"cancelled" if action == "cancel" else "held"}
             await asyncio.sleep(0.1)
@@ -726,10 +729,10 @@ def test_jobs_changed_together_are_told_in_order(tmp_path):
             first = run(service, "sleep 60", type="large")
             ids = [run(service, "exit 0", type="small") for _ in range(3)]
             await until(lambda: service.job(first).state == "running")
-            jobs, refused = service.queue.change("hold", [ids[2], first, ids[0], ids[2], 99])
+            jobs, refused = service.executor.change("hold", [ids[2], first, ids[0], ids[2], 99])
             assert [job.id for job in jobs] == [ids[2], ids[0]]
             assert refused == [f"job {first} is running: only a job that waits can be held", "there is no job 99"]
-            jobs, refused = service.queue.change("release", [ids[2], ids[0], ids[1]])
+            jobs, refused = service.executor.change("release", [ids[2], ids[0], ids[1]])
             assert ([job.id for job in jobs], refused) == ([ids[2], ids[0]], [f"job {ids[1]} is waiting, not held"])
             assert service.job(ids[1]).state == "waiting"
 
@@ -761,7 +764,7 @@ def test_after_a_large_array(tmp_path):
             follower = run(service, "exit 0", type="small", after_any=many)
             assert time.monotonic() - begin < 2
             begin = time.monotonic()
-            service.queue.change("cancel", many[:-1])
+            service.executor.change("cancel", many[:-1])
             assert time.monotonic() - begin < 10
             assert service.job(follower).state == "blocked"
             service.cancel(many[-1])
@@ -786,11 +789,11 @@ def test_what_was_promised_is_done_by_the_next_daemon(tmp_path, monkeypatch):
     async def ask(action, *jobs):
         async with open_service(tmp_path, plan_of(slots(2)), leave=True) as service:
             ids = jobs or (run(service, "true", type="large", hold=action == "release"),)
-            monkeypatch.setattr(type(service.queue), "_change", die)
+            monkeypatch.setattr(type(service.executor.lifecycle), "_change", die)
             with pytest.raises(Died):
                 getattr(service, action)(*ids)
             monkeypatch.undo()
-            service.queue.writes._jobs.clear()  # what is only in memory is lost with it
+            service.executor.writes._jobs.clear()  # what is only in memory is lost with it
             return ids[0]
 
     async def story():

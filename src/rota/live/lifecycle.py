@@ -1,0 +1,587 @@
+"""The life of every job, as a state machine: `handle(event, at)` changes the jobs and says what follows from it.
+
+It is pure: it knows no clock, reads and writes no file, and starts no process. The time comes with each event, what has ended or was asked
+for is looked up by two functions that it is given, and what is to be done outside is its answer, an `Outcome`:
+
+    changed   jobs to write down               events   lines for the log
+    actions   what to do on the machine        …        and what the statistics and the planner learn from
+
+The executor writes an outcome down and then carries its actions out; after a crash, recovery is one more event (`Recovered`).
+`rota.live.jobs.NEXT_STATES` lists the steps between states.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota import __version__
+from rota.arrays import Int
+from rota.errors import BadSpec, Problem
+from rota.events import Eligible, End, Event, Requeue, Resume, Serve, Start, Suspend, Swap
+from rota.live.actions import Action, Do
+from rota.live.errors import NoSuchJob, Refused
+from rota.live.jobs import BEFORE_START, IN_SERVICE, Cancel, Job, JobState, Request
+from rota.live.messages import JobRequest
+from rota.live.new_jobs import HELD_BY_REQUEST, new_jobs
+from rota.live.outcome import EndedJob, Observation, Outcome
+from rota.live.processes.records import Attempt
+from rota.live.resources.allocation import Allocation
+from rota.live.resources.kinds import texts_of
+from rota.live.scheduling.dependencies import Dependencies
+from rota.live.scheduling.job_class import class_again
+from rota.live.scheduling.scheduler import OWN, Decision, Scheduler
+from rota.live.stimuli import (
+    At,
+    AttemptOver,
+    AttemptRunning,
+    Change,
+    ChangeJobs,
+    Found,
+    HandedOver,
+    NewJobs,
+    PlanInstalled,
+    Recovered,
+    RetryStart,
+    Stimulus,
+    TimerRang,
+)
+from rota.model.live import OWN_TYPE
+from rota.policy import PlanFile, policy_name
+
+__all__ = ["Lifecycle", "is_unwanted", "was_stopped"]
+
+TOO_LARGE = "it is too large for the server of this plan"
+_MOST_NAMED = 20
+_CANCELLED = "cancelled by request"
+
+
+class Lifecycle:
+    """All jobs that have not ended. `find_ended` and `find_request` look up what is written down."""
+
+    def __init__(
+        self,
+        plan: PlanFile,
+        number: int,
+        random: NDArray[np.uint64],
+        allocation: Allocation,
+        *,
+        boot: str,
+        find_ended: Callable[[int], Job | None],
+        find_request: Callable[[int], Request],
+        last_job: int = 0,
+        last_request: int = 0,
+    ) -> None:
+        self.plan_number, self.system, self.settings = number, plan.system, plan.live
+        self.unit_s, self.boot, self.allocation = plan.live.unit_s, boot, allocation
+        self.scheduler = Scheduler(self.system, plan.policy, random, **self._stopping())
+        self.jobs: dict[int, Job] = {}
+        self.last_job, self.last_request = last_job, last_request
+        self._find_ended, self._find_request = find_ended, find_request
+        self._dependencies = Dependencies(self.find)
+        self._unblocked: deque[int] | None = None  # jobs that an end lets join the queue, while that is under way
+        self._together = False  # whether several jobs are changed at once
+        self._to_start: set[Action] = set()  # starts that are not handed over yet
+        self._at, self._out = At(0.0, 0.0), Outcome()
+
+    def handle(self, event: Stimulus, at: At) -> Outcome:
+        """Changes the jobs as the event says; what follows from it."""
+        self._at, self._out = at, Outcome()
+        match event:
+            case NewJobs():
+                self._take_in(event)
+            case ChangeJobs():
+                self._change_jobs(event)
+            case TimerRang():
+                self._do(self.scheduler.tick(self._now))
+            case AttemptRunning():
+                self._running(event)
+            case AttemptOver():
+                self._over(event.job, event.attempt, event.seen)
+            case RetryStart():
+                self._retry(event)
+            case HandedOver():
+                self._to_start.difference_update(event.actions)
+            case PlanInstalled():
+                self._install(event)
+            case Recovered():
+                self._recover(event)
+        return self._out
+
+    @property
+    def _now(self) -> float:
+        """The time in the plan's unit."""
+        return self._at.boot / self.unit_s
+
+    @property
+    def wake_boot(self) -> float:
+        """When the policy wants to be asked again, on the clock of `At.boot`; infinite if not before the next event."""
+        return float(self.scheduler.wake) * self.unit_s
+
+    # ------------------------------------------------------------------------------------------------------------ questions
+
+    def find(self, id: int) -> Job | None:
+        """A job, ended or not."""
+        return self.jobs.get(id) or self._out.changed.get(id) or self._find_ended(id)
+
+    def request(self, job: Job) -> Request:
+        """What was asked for."""
+        return self._out.requests.get(job.request) or self._find_request(job.request)
+
+    def kind_of(self, type: str) -> int:
+        """The number of a type; OWN for one that the plan does not have."""
+        return self.system.names.index(type) if type in self.system.names else OWN
+
+    def scheduled_kind(self, job: Job) -> int:
+        """The type that a job counts as: OWN also for one that started when its type needed something else."""
+        entry = self.scheduler.jobs.get(job.id)
+        return self.kind_of(job.type) if entry is None else entry.kind
+
+    def changeable(self, change: Change, id: int) -> Job:
+        """A job to which this can be done; `NoSuchJob` or `Refused` if not."""
+        if (job := self.jobs.get(id)) is None:
+            if (ended := self.find(id)) is None:
+                raise NoSuchJob(f"there is no job {id}")
+            raise Refused(f"job {id} has ended: {ended.state}")
+        if change == Change.HOLD and job.state not in BEFORE_START:
+            raise Refused(f"job {id} is {job.state}: only a job that waits can be held")
+        if change == Change.RELEASE and job.state != JobState.HELD:
+            raise Refused(f"job {id} is {job.state}, not held")
+        if change == Change.RELEASE and job.reason.startswith(TOO_LARGE):
+            raise Refused(f"job {id} is held because {job.reason}: cancel it, or serve a plan of a larger server")
+        return job
+
+    def intended(self, change: Change, jobs: Iterable[Job], now: bool) -> list[Job]:
+        """Jobs as they are to be written before they are changed: a daemon that dies in between leaves to the next what is to be done."""
+        wanted: dict[Change, dict[str, Any]] = {
+            Change.CANCEL: {"cancel": Cancel.NOW if now else Cancel.GRACEFUL, "reason": _CANCELLED},
+            Change.HOLD: {"state": JobState.HELD, "reason": HELD_BY_REQUEST, "sequence": None},
+            Change.RELEASE: {"state": JobState.BLOCKED},  # the next daemon finds that nothing blocks it
+        }
+        return [replace(job, **wanted[change]) for job in jobs]
+
+    def due(self, action: Action) -> Job | None:
+        """The job of an action that is to be carried out now; None if it has become pointless since it was decided."""
+        job = self.jobs.get(action.job)
+        if job is None or job.attempt != action.attempt:
+            return None
+        if action.do == Do.SUSPEND:
+            return job if job.state == JobState.SUSPENDED else None
+        if action.do == Do.RESUME:  # it may have been preempted again, in the same turn
+            return job if job.state in IN_SERVICE else None
+        return job
+
+    # ------------------------------------------------------------------------------------------------------------ jobs come
+
+    def accept(self, asked: JobRequest, token: str, at: At) -> NewJobs:
+        """The jobs of a request, to be written down before anybody hears that they are accepted. Changes nothing."""
+        new = new_jobs(asked, self.system, token=token, at=at, boot=self.boot, job=self.last_job + 1, request=self.last_request + 1)
+        if new.request.type == OWN_TYPE:
+            self.allocation.check(new.request.demand)
+        if missing := [id for id in (*asked.after, *asked.after_any) if self.find(id) is None]:
+            more = [Problem("after", f"and {len(missing) - _MOST_NAMED:,} more")] * (len(missing) > _MOST_NAMED)
+            raise BadSpec([*(Problem("after", f"there is no job {id}") for id in missing[:_MOST_NAMED]), *more])
+        return new
+
+    def _take_in(self, new: NewJobs) -> None:
+        self.last_job, self.last_request = new.jobs[-1].id, new.request.id
+        for job in new.jobs:
+            self.jobs[job.id] = job
+            if job.state != JobState.HELD:
+                self._try_to_queue(job)
+
+    def _try_to_queue(self, job: Job) -> None:
+        """Lets a job join the queue, if nothing holds it back."""
+        request = self.request(job)
+        why_never = self._dependencies.verdict(request)
+        if why_never:
+            self._end(job, JobState.CANCELLED, why_never)
+            return
+        if why_never is None:
+            job.state = JobState.BLOCKED
+            self._dependencies.block(request, job.id)
+            self._changed(job)
+            return
+        was_held_back = job.reason or request.after or request.after_any
+        job.state, job.reason, job.sequence = JobState.WAITING, "", self.scheduler.next_sequence()
+        self._changed(job)
+        if was_held_back:
+            self._out.events.append(Eligible(job.id))
+        kind, units = self._kind_and_units(job, request)
+        self._observe("arrived", job)
+        self._do(self.scheduler.arrive(job.id, kind, self._now, estimate=self._estimate(request), demand=units))
+
+    def _kind_and_units(self, job: Job, request: Request) -> tuple[int, Int | None]:
+        """What a job is to the scheduler: of its type, if it has what the type needs now, else with what it has."""
+        kind = self.kind_of(job.type)
+        if kind != OWN and np.array_equal(self.system.demand[kind], request.demand):
+            return kind, None
+        return OWN, self.scheduler.units_of(request.demand)
+
+    def _estimate(self, request: Request) -> float | None:
+        return None if request.estimate_s is None else request.estimate_s / self.unit_s
+
+    # ------------------------------------------------------------------------------------------------------------ users change their mind
+
+    def _change_jobs(self, event: ChangeJobs) -> None:
+        if not event.together:
+            for id in event.ids:
+                self._change(event.change, id, event.now)
+            return
+
+        def last_first(id: int) -> tuple[bool, float, int]:
+            job = self.jobs[id]
+            return job.state not in BEFORE_START, -np.inf if job.sequence is None else -job.sequence, -id
+
+        self._together = True
+        for id in event.ids if event.change == Change.RELEASE else sorted(event.ids, key=last_first):
+            try:
+                self._change(event.change, id, event.now)
+            except Refused as error:  # it ended with another of them, which it comes after
+                self._out.refused[id] = str(error)
+        self._together = False
+        self._do(self.scheduler.look_again(self._now))
+
+    def _change(self, change: Change, id: int, now: bool) -> None:
+        job = self.changeable(change, id)
+        if change == Change.RELEASE:
+            self._try_to_queue(job)
+        elif change == Change.CANCEL and job.state not in BEFORE_START:
+            job.cancel, job.reason = Cancel.NOW if now else Cancel.GRACEFUL, _CANCELLED
+            if job.state != JobState.SUSPENDED:  # a suspended one stays so until it ends: others may have its cores by now
+                job.state = JobState.STOPPING
+            self._act(Do.KILL if now else Do.END, job)
+        else:
+            if job.state == JobState.WAITING:
+                self._observe("withdrawn", job)
+            if change == Change.CANCEL:
+                self._end(job, JobState.CANCELLED, _CANCELLED)
+                return
+            if job.state == JobState.WAITING:
+                job.sequence = None
+                self._leave_scheduler(id)
+            job.state, job.reason = JobState.HELD, HELD_BY_REQUEST
+            self._changed(job)
+
+    def _leave_scheduler(self, id: int) -> None:
+        if self._together:
+            self.scheduler.take(id)
+        else:
+            self._do(self.scheduler.leave(id, self._now))
+
+    # ------------------------------------------------------------------------------------------------------------ the policy decides
+
+    def _do(self, decision: Decision) -> None:
+        """Puts a decision into effect: on the jobs now, on the machine after the next write."""
+        out, ask_again = self._out, False
+        out.decisions_s.append(self.scheduler.decision_s)
+        suspends = self.settings.preemption == "suspend"
+        for id in decision.stop:
+            job = self.jobs[id]
+            stopped: Event = Suspend(id) if suspends else Requeue(id)
+            out.events.append(stopped)
+            if self._withdraw_start(job):  # it was decided to start it, and nothing was done yet
+                self._never_began(job)
+                ask_again = True
+                continue
+            self._out_of_service(job, self._at.boot)
+            out.preemptions += 1
+            if suspends:
+                job.state = JobState.SUSPENDED
+                self.allocation.suspend(job)
+                self._act(Do.SUSPEND, job)
+            else:
+                job.state = JobState.STOPPING
+                self._act(Do.REQUEUE, job)
+        for id in decision.resume:
+            job = self.jobs[id]
+            job.state, job.since_boot = JobState.RUNNING, self._at.boot
+            self.allocation.resume(job)
+            out.events.append(Resume(id))
+            self._act(Do.RESUME, job)
+        for id in decision.start:
+            job = self.jobs[id]
+            self.allocation.take(job, self.request(job).demand)
+            job.state, job.attempt, job.pid = JobState.STARTING, job.attempt + 1, None
+            job.since_boot, job.started = self._at.boot, job.started or self._at.wall
+            out.starts += 1
+            out.events.append(Start(id, job.attempt, texts_of(job.share)))
+            self._act(Do.START, job)
+        if ask_again:
+            self._do(self.scheduler.look_again(self._now))
+
+    def _withdraw_start(self, job: Job) -> bool:
+        """Takes the start of a job back; whether it was not handed over yet."""
+        start = Action(Do.START, job.id, job.attempt)
+        if start not in self._to_start:
+            return False
+        self._to_start.discard(start)
+        if start in self._out.actions:
+            self._out.actions.remove(start)
+        else:
+            self._out.withdrawn.append(start)
+        return True
+
+    def _never_began(self, job: Job) -> None:
+        """A job is preempted whose start is not carried out yet: it stays in the queue, and is at no time on the machine beside others."""
+        self.allocation.release(job)
+        job.state, job.since_boot = JobState.WAITING, None
+        if job.attempt == 1:
+            job.started = None
+        self._changed(job)
+        self.scheduler.never_began(job.id)
+
+    # ------------------------------------------------------------------------------------------------------------ supervisors report
+
+    def _running(self, event: AttemptRunning) -> None:
+        job = self.jobs.get(event.job)
+        if job is not None and job.attempt == event.attempt:
+            job.state, job.pid = JobState.RUNNING if job.state == JobState.STARTING else job.state, event.supervisor
+            self._out.minor[job.id] = job
+
+    def _over(self, id: int, attempt: int, seen: Attempt) -> None:
+        job = self.jobs.get(id)
+        if job is None or job.attempt != attempt:
+            return
+        if seen.state == "absent":  # nothing was run: no space for its record, or no process to be had
+            self._out.remarks.append(f"job {id} could not be started: the disk is full, or no process is to be had; trying again")
+            self._out.actions.append(Action(Do.RETRY, id, attempt))
+            return
+        ended = seen.ended_boottime if seen.ended_boottime is not None and seen.boot == self.boot else self._at.boot
+        if job.since_boot is not None and seen.started_boottime is not None and seen.boot == self.boot and job.served_s == 0:
+            job.since_boot = seen.started_boottime  # the program, not the decision to start it
+        stopped = was_stopped(job, seen)
+        self._out_of_service(job, ended)
+        self.allocation.release(job)
+        self._act(Do.FORGET, job)
+        if stopped:
+            job.state, job.restarts = JobState.WAITING, job.restarts + (seen.pid is not None)
+            if id in self.scheduler.jobs:
+                self._do(self.scheduler.stopped(id, self._now))
+            return
+        job.exit_code, reason = seen.exit_code, seen.error
+        if seen.state == "lost":
+            same = seen.boot in ("", self.boot)
+            reason = reason or ("its supervisor was killed" if same else "the machine went down while it ran")
+        elif job.exit_code and not reason:
+            reason = f"ended by signal {job.exit_code - 128}" if seen.how == "signal" else f"exit code {job.exit_code}"
+        outcome = JobState.CANCELLED if job.cancel else JobState.DONE if job.exit_code == 0 else JobState.FAILED
+        self._end(job, outcome, job.reason if job.cancel else reason, ended, known=seen.state != "lost")
+
+    def _retry(self, event: RetryStart) -> None:
+        job = self.jobs.get(event.job)
+        if job is None or job.attempt != event.attempt:
+            return
+        if job.cancel or job.state not in IN_SERVICE:  # it was never run: it can simply leave, or wait
+            self._over(job.id, job.attempt, Attempt("ended", boot=self.boot, asked_to_end=True))
+        else:
+            self._act(Do.START, job)
+
+    # ------------------------------------------------------------------------------------------------------------ jobs end
+
+    def _out_of_service(self, job: Job, boot: float) -> None:
+        if job.since_boot is not None:
+            job.served_s += max(boot - job.since_boot, 0.0)
+            job.since_boot = None
+        self._changed(job)
+
+    def _end(self, job: Job, outcome: JobState, reason: str, ended: float | None = None, known: bool = True) -> None:
+        """A job is over, for whatever reason. `known`: how long it ran is known."""
+        boot = self._at.boot if ended is None else ended
+        job.ended = self._at.wall - (self._at.boot - boot)
+        job.response_s = boot - job.submitted_boot if job.boot == self.boot else max(job.ended - job.submitted, 0.0)
+        ran, job.state, job.reason = job.started is not None, outcome, reason if outcome != JobState.DONE else ""
+        self._changed(job)
+        del self.jobs[job.id]
+        self._out.ended.append(EndedJob(job, ran and known))
+        if ran and known:
+            self._observe("finished", job, boot)
+        self._out.events.append(End(job.id, str(outcome), job.exit_code, job.response_s, job.served_s if ran else None))
+        if job.id in self.scheduler.jobs:
+            self._leave_scheduler(job.id)
+        self._unblock(self._dependencies.ended(job))
+
+    def _unblock(self, ids: list[int]) -> None:
+        """Jobs that came after one that ended. Their own ends come back here and are added: a chain may be long, and end as a whole."""
+        if self._unblocked is not None:
+            self._unblocked += ids
+            return
+        self._unblocked = deque(ids)
+        while self._unblocked:
+            if (job := self.jobs.get(self._unblocked.popleft())) is not None and job.state == JobState.BLOCKED:
+                self._try_to_queue(job)
+        self._unblocked = None
+
+    # ------------------------------------------------------------------------------------------------------------ plans
+
+    def _stopping(self) -> dict[str, Any]:
+        """How the scheduler may stop jobs."""
+        released = [self.settings.releases(name) for name in self.system.resources]
+        return {"stop": self.settings.preemption, "releasable": released}
+
+    def _install(self, event: PlanInstalled) -> None:
+        """Goes on under another plan. No running job is touched."""
+        self.plan_number, self.system, self.settings = event.number, event.plan.system, event.plan.live
+        before, self.allocation = self.allocation, event.allocation
+        self.allocation.take_over(before, [job for job in self.jobs.values() if job.state == JobState.SUSPENDED])
+        decision = self.scheduler.swap(self.system, event.plan.policy, event.random, self._now, **self._stopping())
+        self._out.swaps += 1
+        self._out.events.append(Swap(event.number, event.reason))
+        self._announce()
+        self._do(decision)
+
+    def _announce(self) -> None:
+        """Logs what this server is and does."""
+        types = {job.name: job.demand for job in self.system.job_types}
+        resources = dict(zip(self.system.resources, self.system.capacity.tolist(), strict=True))
+        self._out.events.append(Serve(__version__, resources, types, policy_name(self.scheduler.policy), self.unit_s))
+
+    # ------------------------------------------------------------------------------------------------------------ recovery
+
+    def _recover(self, event: Recovered) -> None:
+        """Goes on with the jobs of an earlier daemon, and has done again what may not have been.
+
+        An attempt that has ended is not given to the scheduler: there is nothing left that could be stopped. One that is lost holds what
+        it has until it is sure that nothing of it is left; the executor reports its end then.
+        """
+        self._announce()
+        self.jobs = {job.id: job for job in event.jobs}
+        self.scheduler.state.clock[0] = self._now
+        found = dict(event.found)
+        over: list[tuple[Job, Attempt]] = []
+        for id, (seen, _) in event.found.items():
+            if seen is not None and seen.state == "ended":
+                job = self.jobs[id]
+                job.share = {}  # nobody has it any more
+                if was_stopped(job, seen):
+                    self._over(id, job.attempt, seen)
+                    found[id] = Found(None, JobState.WAITING)
+        self._refit([job for job in event.jobs if job.state in BEFORE_START and not is_unwanted(job)])
+        found = {id: seen for id, seen in found.items() if self.jobs[id].sequence is not None}
+        for id in sorted(found, key=lambda id: (found[id].state != JobState.RUNNING, self.jobs[id].sequence)):
+            job, (seen, state) = self.jobs[id], found[id]
+            if seen is not None and seen.state == "ended":
+                over.append((job, seen))
+                continue
+            self._put(job, state)
+            if seen is not None:
+                self._go_on(job, seen)
+        for id, (seen, _) in found.items():  # suspended ones come last: others may have their cores by now
+            if seen is not None and self.jobs[id].state == JobState.SUSPENDED:
+                self.allocation.hold(self.jobs[id])
+        self._ask_policy(event.policy_state, over)
+        for job in list(self.jobs.values()):
+            if is_unwanted(job):
+                self._end(job, JobState.CANCELLED, job.reason)
+            elif job.state == JobState.BLOCKED:
+                self._try_to_queue(job)  # nothing may hold it back any more, or ever did: a daemon died before it could look
+        for job, seen in over:
+            self._over(job.id, job.attempt, seen)
+
+    def _put(self, job: Job, state: JobState) -> None:
+        """Gives the scheduler a job in this state."""
+        request = self.request(job)
+        kind, units = self._kind_and_units(job, request)
+        served = (job.served_s + (0.0 if job.since_boot is None else self._at.boot - job.since_boot)) / self.unit_s
+        estimate = self._estimate(request)
+        self.scheduler.put(job.id, kind, estimate=estimate, demand=units, sequence=job.sequence, state=state, served=served)
+
+    def _go_on(self, job: Job, seen: Attempt) -> None:
+        """A job that an earlier daemon started, and whose attempt is not known to have ended."""
+        if job.state != JobState.SUSPENDED:
+            self.allocation.hold(job)
+        if seen.state == "absent":
+            self._act(Do.START, job)
+        elif seen.state == "alive":
+            self._running(AttemptRunning(job.id, job.attempt, seen.supervisor or 0))
+            # The signal may not have been sent; sent twice it does no harm.
+            if job.cancel:
+                self._act(Do.KILL if job.cancel == Cancel.NOW else Do.END, job)
+            elif job.state == JobState.SUSPENDED:
+                self._act(Do.SUSPEND, job)
+            elif job.state == JobState.STOPPING:
+                self._act(Do.REQUEUE, job)
+            elif seen.suspended:
+                self._act(Do.RESUME, job)
+
+    def _ask_policy(self, state: dict[str, Any] | None, over: list[tuple[Job, Attempt]]) -> None:
+        """The policy goes on from what it remembered, or begins anew."""
+        if state is not None:
+            try:
+                self.scheduler.remember(state)
+            except (KeyError, TypeError, ValueError, OverflowError):
+                self._out.remarks.append("where the policy was cannot be read: it begins anew")
+                state = None
+        if state is None:
+            self._do(self.scheduler.begin(self._now))
+            return
+        for job, _ in over:  # first it hears of the end of those that it takes for running
+            if job.state in IN_SERVICE:
+                self._do(self.scheduler.left(self._kind_and_units(job, self.request(job))[0], self._now))
+        self._do(self.scheduler.look_again(self._now))
+
+    def _refit(self, jobs: Iterable[Job]) -> None:
+        """Gives jobs that do not run what their types need under this plan. One that is too large for its server is held.
+
+        The ones that run keep what they have. So the others get a request of their own, as if they had been submitted anew.
+        """
+        again: dict[int, Request | str] = {}
+        for job in jobs:
+            if job.request not in again:
+                again[job.request] = self._again(self.request(job))
+            new, was_too_large = again[job.request], job.reason.startswith(TOO_LARGE)
+            if isinstance(new, str):
+                if not was_too_large:
+                    self._out.remarks.append(f"job {job.id} is held: {new}")
+                job.state, job.reason, job.sequence = JobState.HELD, new, None
+            elif new.id != job.request or was_too_large:
+                job.request, job.type = new.id, new.type
+                if was_too_large:
+                    job.state, job.reason = JobState.BLOCKED, ""  # it joins the queue when the policy is asked
+            else:
+                continue
+            self._changed(job)
+
+    def _again(self, request: Request) -> Request | str:
+        """A request under this plan: the same, another one, or why there is none."""
+        try:
+            type, demand = class_again(request, self.system)
+        except BadSpec as error:
+            return f"{TOO_LARGE}: {'; '.join(map(str, error.problems))}"
+        demand = self.allocation.whole(demand) if type == OWN_TYPE else demand
+        if (type, demand) == (request.type, request.demand):
+            return request
+        self.last_request += 1
+        new = replace(request, id=self.last_request, type=type, demand=demand)
+        self._out.requests[new.id] = new
+        return new
+
+    # ------------------------------------------------------------------------------------------------------------ the outcome
+
+    def _changed(self, job: Job) -> None:
+        self._out.changed[job.id] = job
+
+    def _act(self, do: Do, job: Job) -> None:
+        action = Action(do, job.id, job.attempt)
+        self._out.actions.append(action)
+        if do == Do.START:
+            self._to_start.add(action)
+        self._changed(job)
+
+    def _observe(self, what: Literal["arrived", "withdrawn", "finished"], job: Job, boot: float | None = None) -> None:
+        self._out.observations.append(Observation(what, job, self.scheduled_kind(job), self._at.boot if boot is None else boot))
+
+
+def was_stopped(job: Job, seen: Attempt) -> bool:
+    """Whether an attempt that is over is followed by another. One that ended before it heard that it should stop has ended."""
+    return seen.state == "ended" and seen.asked_to_end and not job.cancel and (job.state == JobState.STOPPING or seen.pid is None)
+
+
+def is_unwanted(job: Job) -> bool:
+    """Whether a job was cancelled before it started, and the daemon that accepted that died before it could do it."""
+    return bool(job.cancel) and job.state in BEFORE_START
