@@ -124,7 +124,7 @@ def plan_file(found: rota.Plan, live: LiveSettings) -> PlanFile:
     from rota.policy import PlanFile
 
     predicted = found.results[found.recommended_name].response_times_by_type
-    return PlanFile(found.system, found.recommended, live, found.load.load, predicted)  # type: ignore[arg-type]  # never one's own
+    return PlanFile(found.system, found.recommended, live, found.load.load, predicted)
 
 
 def _write(texts: dict[Path, str]) -> None:

@@ -38,8 +38,8 @@ def serve(
     file
         The plan (from: rota plan FILE), or a system, a TOML file, which is planned first. Without it, the plan of last time goes on.
     policy
-        Run this policy instead of the plan's: a name (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers,
-        server-filling) or a policy file. With a system, nothing is planned then.
+        Run this policy instead of the plan's: a name ({policies}) or a policy file. With a system,
+        nothing is planned then.
     directory
         Where the scheduler keeps its state and its socket. $ROTA_DIR, or ~/.local/state/rota, if not given.
     tcp
@@ -134,10 +134,9 @@ def _planned(file: Path, policy: str | None) -> PlanFile:
 
 
 def _policy(policy: str) -> rota.MSR:
-    from rota.cli.simulate import named_or_read
-    from rota.policy import Custom
+    from rota.policy import Custom, as_policy
 
-    found = named_or_read(policy)
+    found = as_policy(policy)
     if isinstance(found, Custom):
         raise rota.BadSpec([rota.Problem("--policy", "must be a name or a policy file: a function of your own cannot be served", policy)])
     return found  # type: ignore[return-value]

@@ -19,9 +19,11 @@ import numpy as np
 from rota.decide import seeded
 from rota.live.actions import Action, Do
 from rota.live.clock import boot_now
+from rota.live.counters import Counters
 from rota.live.errors import DiskFull, NoSuchJob, Refused
 from rota.live.jobs import Job, JobState
 from rota.live.lifecycle import Lifecycle
+from rota.live.measures import Measures
 from rota.live.messages import JobRequest, Submitted
 from rota.live.new_jobs import submit_events
 from rota.live.outcome import Outcome
@@ -49,8 +51,6 @@ from rota.live.storage.database import Database
 from rota.live.storage.event_log import EventLog
 from rota.live.storage.write_ahead import WriteAhead
 from rota.live.tasks import Tasks
-from rota.live.views.measures import Measures
-from rota.live.views.metrics import Counters
 from rota.policy import PlanFile
 
 __all__ = ["Executor"]
@@ -271,8 +271,8 @@ class Executor:
             elif do == Do.START:
                 self.supervisors.start(self._program(job))
             else:
-                if do == Do.RESUME and (cores := self.lifecycle.allocation.cores(job)) is not None:
-                    self.supervisors.move(id, attempt, cores)
+                if do == Do.RESUME and (moved := self.lifecycle.allocation.moves(job)):
+                    self.supervisors.move(id, attempt, moved)
                 self.supervisors.send(id, attempt, _SIGNALS[do])
 
     def _program(self, job: Job) -> Program:
@@ -288,7 +288,7 @@ class Executor:
             index=job.idx,
             grace_s=lifecycle.settings.grace_s,
             token=request.token,
-            **lifecycle.allocation.terms(job, request.demand),
+            share=lifecycle.allocation.terms(job, request.demand),
         )
 
     def _notes(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from rota.errors import RotaError
-from rota.live.clock import Clock, boot_now
+from rota.live.clock import boot_now
 from rota.live.errors import DiskFull
 from rota.live.executor import Executor
 from rota.live.faults import report_fault
@@ -23,8 +23,11 @@ from rota.live.rebuild import open_database, rebuild
 from rota.live.scheduling.forecast import Outlook
 from rota.live.stimuli import Change
 from rota.live.storage.private_files import read_plain
+from rota.live.storage.time_of_day import TimeOfDay
+from rota.live.views.explain import why_not, with_futures
+from rota.live.views.job import job_message
 from rota.live.views.metrics import exposition
-from rota.live.views.view import job_message, status_of, why_not, with_futures
+from rota.live.views.status import status_of
 from rota.policy import PlanFile
 
 __all__ = ["Service"]
@@ -76,7 +79,7 @@ class Service:
             raise
         self._one_at_a_time = asyncio.Lock()
         self._preparing: asyncio.Future[None] | None = None
-        self._clock = Clock(self._database)
+        self._time_of_day = TimeOfDay(self._database)
 
     async def open(self) -> None:
         """Finds every job that was there and goes on with it."""
@@ -225,7 +228,7 @@ class Service:
     def _prune(self) -> None:
         self._pruning = asyncio.get_running_loop().call_later(_PRUNE_S, self._prune)
         try:
-            if (doubt := self._clock.doubt()) is not None:
+            if (doubt := self._time_of_day.doubt()) is not None:
                 self.executor.tell(doubt) if doubt else None
                 return
             old = self._database.prune(time.time() - 86_400 * self.executor.lifecycle.settings.keep_days)

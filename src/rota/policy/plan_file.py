@@ -16,8 +16,10 @@ from typing import Any
 from rota.errors import BadSpec, Problem, version_problem
 from rota.model import System, system_from_dict, system_to_dict
 from rota.model.live import LiveSettings, live_settings
-from rota.policy.files import WithoutRota, policy_from_json, policy_to_json, text_of
+from rota.policy.codec import policy_from_dict, policy_to_dict
+from rota.policy.files import text_of
 from rota.policy.msr import MSR
+from rota.policy.registry import Policy
 
 __all__ = ["PLAN_VERSION", "PlanFile", "plan_file_from_json", "plan_file_to_json", "read_plan_file"]
 
@@ -32,7 +34,7 @@ class PlanFile:
     """
 
     system: System
-    policy: MSR | WithoutRota
+    policy: Policy
     live: LiveSettings = field(default_factory=lambda: LiveSettings())
     load: float | None = None
     predicted: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -56,7 +58,7 @@ def plan_file_to_json(plan: PlanFile) -> str:
         "system": system_to_dict(plan.system),
         "live": plan.live.model_dump(exclude_defaults=True),
         "load": plan.load,
-        "policy": json.loads(policy_to_json(plan.policy)),
+        "policy": policy_to_dict(plan.policy),
         "predicted": plan.predicted,
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
@@ -86,7 +88,7 @@ def plan_file_from_json(text: str, source: str | None = None) -> PlanFile:
         raise BadSpec(problems, source)
     try:
         system = system_from_dict(raw["system"])
-        policy = policy_from_json(json.dumps(raw["policy"]))
+        policy = policy_from_dict(raw["policy"])
         live = live_settings(raw.get("live"), system.resources)
     except BadSpec as error:
         raise BadSpec(error.problems, source) from None

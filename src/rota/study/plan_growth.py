@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rota.capacity import Load
-from rota.decide import policy_name
 from rota.errors import RotaError
 from rota.model import System
-from rota.policy import MSR, MaxWeight, Policy, ServerFilling
+from rota.policy import MSR, Policy, record_of
 from rota.simulation import Result, simulate
 from rota.study.plan_policies import analysis_of, design_rotas, policies_of, small
 
@@ -102,11 +101,10 @@ def _row(load: float, name: str, result: Result) -> dict[str, Any]:
 
 def limit_of(load: Load, policy: Policy, rows: list[dict[str, Any]], *, jobs: int, seed: int) -> Limit:
     """The largest stable load of a policy, from the rows of the grid and a few loads between them."""
-    attains_all = isinstance(policy, ServerFilling) or policy == MaxWeight("full") or (isinstance(policy, MSR) and not policy.backfill)
-    if attains_all:
+    record = record_of(policy)
+    if record.throughput_optimal:
         return Limit(1.0, 1.0, True)
-    name = policy_name(policy)
-    own = sorted((row["load"], row["stable"]) for row in rows if row["policy"] == name)
+    own = sorted((row["load"], row["stable"]) for row in rows if row["policy"] == record.name)
     grows = min((at for at, stable in own if not stable), default=1.0)
     settles = max((at for at, stable in own if stable and at < grows), default=0.0)
     for _ in range(_STEPS):

@@ -82,11 +82,11 @@ async def replan(
     Cancelling ends the process, and so does the end of the caller. Raises `ReplanFailed`, also when the time is over.
     """
     from rota.model import system_to_dict
-    from rota.policy import policy_to_json
+    from rota.policy import policy_to_dict
 
     request = {
         "system": system_to_dict(system),
-        "policy": json.loads(policy_to_json(policy)),  # type: ignore[arg-type]  # a Custom one says itself that it has no file
+        "policy": policy_to_dict(policy),
         "design": design,
         "time_limit_s": time_limit_s,
         "jobs": jobs,
@@ -189,11 +189,11 @@ def _plan(request: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to a request."""
     from rota.capacity import system_load
     from rota.model import system_from_dict
-    from rota.policy import MSR, policy_from_json, policy_to_json
+    from rota.policy import MSR, policy_from_dict, policy_to_dict
 
     began = time.perf_counter()
     system = system_from_dict(request["system"])
-    policy = policy_from_json(json.dumps(request["policy"]))
+    policy = policy_from_dict(request["policy"])
     jobs, seed = int(request.get("jobs", JOBS)), int(request.get("seed", 0))
     best = system_load(system, time_limit_s=_LOAD_S)
     load = best.load
@@ -209,7 +209,7 @@ def _plan(request: Mapping[str, Any]) -> dict[str, Any]:
     else:
         remark = f"the load is {load:.4g}: no policy can serve that, arrivals must fall by {1 - 1 / load:.0%} at least"
     return {
-        "policy": json.loads(policy_to_json(policy)),
+        "policy": policy_to_dict(policy),
         "load": load,
         "kept": kept,
         "predicted": {name: vars(values) for name, values in predicted.items()},

@@ -1,71 +1,19 @@
-"""The scheduler's numbers for Prometheus: its text format, version 0.0.4.
-
-`Counters` hold what only grows (starts, ends, preemptions, swaps of the plan) and the histograms; `exposition` writes them with the gauges
-of a `Status`. Memory is bounded: a histogram has fixed buckets, and labels are types, resources, states and outcomes.
-"""
+"""The scheduler's numbers for Prometheus: its text format, version 0.0.4. Labels are types, resources, states and outcomes."""
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import Any
 
+from rota.live.counters import Counters, Histogram
 from rota.live.messages import Status, TypeStatus
 
-__all__ = ["CONTENT_TYPE", "DECISION_BOUNDS", "RESPONSE_BOUNDS", "Counters", "Histogram", "exposition"]
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-RESPONSE_BOUNDS = tuple(float(f"{digit}e{power}") for power in range(-1, 7) for digit in (1, 3))  # 0.1 s … 3e6 s
-DECISION_BOUNDS = tuple(float(f"{digit}e{power}") for power in range(-6, 0) for digit in (1, 2, 5))  # 1 µs … 0.5 s
+__all__ = ["exposition"]
 
 Labels = Mapping[str, str]
 Sample = tuple[str, Labels, float]  # what follows the name of the family, labels, value
-
-
-class Histogram:
-    """Counts per bucket; a value lies in the first bucket whose bound is not below it."""
-
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self.bounds = tuple(bounds)
-        self.counts = [0] * (len(self.bounds) + 1)  # the last one is for what lies above all bounds
-        self.total = 0.0
-
-    def observe(self, value: float) -> None:
-        """Counts a value."""
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
-
-    def samples(self, labels: Labels) -> list[Sample]:
-        """Cumulative buckets, sum and count."""
-        upto = list(accumulate(self.counts))
-        named = [*(_number(bound) for bound in self.bounds), "+Inf"]
-        buckets: list[Sample] = [("_bucket", {**labels, "le": le}, n) for le, n in zip(named, upto, strict=True)]
-        return [*buckets, ("_sum", labels, self.total), ("_count", labels, upto[-1])]
-
-
-class Counters:
-    """What is counted since the daemon began; Prometheus expects that such counts begin anew with a process."""
-
-    def __init__(self) -> None:
-        self.starts = 0
-        self.preemptions = 0
-        self.plan_swaps = 0
-        self.ended: dict[tuple[str, str], int] = {}  # by type and outcome
-        self.response: dict[str, Histogram] = {}
-        self.decision = Histogram(DECISION_BOUNDS)
-
-    def job_ended(self, type: str, outcome: str, response_s: float) -> None:
-        """A job ended as done, failed or cancelled."""
-        self.ended[type, outcome] = self.ended.get((type, outcome), 0) + 1
-        if type not in self.response:
-            self.response[type] = Histogram(RESPONSE_BOUNDS)
-        self.response[type].observe(response_s)
-
-    def decided(self, time_s: float) -> None:
-        """A decision took so long."""
-        self.decision.observe(time_s)
 
 
 def exposition(status: Status, counters: Counters) -> str:
@@ -109,10 +57,18 @@ def exposition(status: Status, counters: Counters) -> str:
     family("rota_preemptions_total", "counter", "Jobs suspended or requeued.", [("", {}, counters.preemptions)])
     ends = [("", {"type": type, "outcome": outcome}, n) for (type, outcome), n in sorted(counters.ended.items())]
     family("rota_ended_total", "counter", "Jobs that ended, by type and outcome.", ends)
-    times = [sample for type, seen in sorted(counters.response.items()) for sample in seen.samples({"type": type})]
+    times = [sample for type, seen in sorted(counters.response.items()) for sample in _buckets(seen, {"type": type})]
     family("rota_response_seconds", "histogram", "Time from submission to end.", times)
-    family("rota_decision_seconds", "histogram", "Time that a decision took.", counters.decision.samples({}))
+    family("rota_decision_seconds", "histogram", "Time that a decision took.", _buckets(counters.decision, {}))
     return "\n".join(out) + "\n"
+
+
+def _buckets(histogram: Histogram, labels: Labels) -> list[Sample]:
+    """Cumulative buckets, sum and count."""
+    upto = list(accumulate(histogram.counts))
+    named = [*(_number(bound) for bound in histogram.bounds), "+Inf"]
+    buckets: list[Sample] = [("_bucket", {**labels, "le": le}, n) for le, n in zip(named, upto, strict=True)]
+    return [*buckets, ("_sum", labels, histogram.total), ("_count", labels, upto[-1])]
 
 
 def _queues(types: Iterable[TypeStatus]) -> list[Sample]:

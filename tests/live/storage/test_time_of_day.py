@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from live_service import finished, open_service, plan_of, play, run, slots
-from rota.live import clock
-from rota.live.clock import Clock
+from rota.live.storage import time_of_day as clock
 from rota.live.storage.database import Database
+from rota.live.storage.time_of_day import TimeOfDay
 
 DAY_S = 86_400.0
 
@@ -53,7 +53,7 @@ def test_a_clock_that_is_ahead_at_the_start_prunes_nothing(tmp_path: Path, wall:
 def test_a_clock_that_has_stood_for_a_day_is_believed(tmp_path: Path, wall: list[float]) -> None:
     """Doubt ends after a day by the clock that nobody sets; a jump while the scheduler runs is doubted, too; a clock set back is not."""
     database = Database(tmp_path / "rota.db")
-    watched = Clock(database)
+    watched = TimeOfDay(database)
     assert watched.doubt() is None
     wall[0] = 40 * DAY_S
     assert watched.doubt()
