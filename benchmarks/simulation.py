@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import rota
-from rota.decide import Brain, brain_of
+from rota.decide import Decider, decider_of
 from rota.design import balanced_policy
 from rota.simulation.run import Run
 from rota.simulation.workload import PoissonArrivals
@@ -27,11 +27,11 @@ def run() -> None:
 
 def speed(system: rota.System, policy: object, jobs: int, compiled: bool | None = None) -> tuple[float, float, float]:
     """Events and jobs per second, and the mean number of jobs present, after a first quarter that compiles and fills the queues."""
-    brain: Brain = brain_of(system, policy)  # type: ignore[arg-type]
+    decider: Decider = decider_of(system, policy)  # type: ignore[arg-type]
     if compiled is False:
-        brain = brain._replace(decide=brain.decide.py_func)  # type: ignore[attr-defined]
+        decider = decider._replace(decide=decider.decide.py_func)  # type: ignore[attr-defined]
     arrivals, draws = np.random.SeedSequence(0).spawn(2)
-    simulation = Run(system, brain, draws, batch_jobs=1000, compiled=compiled)
+    simulation = Run(system, decider, draws, batch_jobs=1000, compiled=compiled)
     chunk = min(jobs, 1 << 16)
     chunks = PoissonArrivals(chunk).chunks(system, arrivals)
     for _ in range(max(jobs // 3 // chunk, 1)):
@@ -141,7 +141,7 @@ def against_highs() -> None:
     rng = np.random.default_rng(0)
     queues = rng.poisson(system.offered_work * 1.3, (50, len(system.names)))
 
-    data = brain_of(system, rota.MaxWeight()).data
+    data = decider_of(system, rota.MaxWeight()).data
 
     def by_rota(queue: np.ndarray) -> None:
         search_best(units.demand, units.capacity, queue + data.tie, queue, data.prices, 0.0, 1 << 62, 0.9, data.space)

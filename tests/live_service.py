@@ -19,8 +19,7 @@ from rota.live.messages import Job, JobRequest
 from rota.live.processes.records import look
 from rota.live.service import Service
 from rota.model.live import LiveSettings
-from rota.policy import PlanFile
-from rota.simulation.named import as_policy
+from rota.policy import PlanFile, as_policy
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 PATIENCE_S = 15.0

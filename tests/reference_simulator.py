@@ -17,7 +17,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import rota
-from rota.decide import brain_of, exponential, seeded, uniform
+from rota.decide import decider_of, exponential, seeded, uniform
 from rota.model.workload import Chunk
 from rota.simulation.run import Run
 from systems import decimal as exactly
@@ -565,7 +565,13 @@ def engine_log(
     """The log of the compiled engine until no job is left, its laws checked after every event; jobs come in chunks cut at `cuts`."""
     compiled = policy.compiled if isinstance(policy, rota.Custom) else None
     run = Run(
-        system, brain_of(system, policy), np.random.SeedSequence(seed), batch_jobs=batch_jobs, log_jobs=10**9, check=True, compiled=compiled
+        system,
+        decider_of(system, policy),
+        np.random.SeedSequence(seed),
+        batch_jobs=batch_jobs,
+        log_jobs=10**9,
+        check=True,
+        compiled=compiled,
     )
     edges = [0, *sorted(set(cuts)), len(given.jobs)]
     for begin, end in itertools.pairwise(edges):

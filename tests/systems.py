@@ -125,3 +125,23 @@ def size_distributions() -> st.SearchStrategy[rota.model.SizeDistribution]:
         st.builds(rota.Empirical, values=st.lists(_positive, min_size=1, max_size=4).map(tuple)),
         weighted.map(lambda pair: rota.Empirical(**dict(zip(("values", "weights"), pair, strict=True)))),
     )
+
+
+@st.composite
+def described_systems(draw):
+    """Systems with any names, numbers and distributions."""
+    names = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=3, unique=True)
+    types, resources = draw(names), draw(names)
+    capacity = draw(st.lists(st.floats(1e-6, 1e20), min_size=len(resources), max_size=len(resources)))
+    part = st.floats(0.001, 1)
+    model = draw(st.sampled_from(["full", "none", "setup"]))
+    return rota.System(
+        capacity=capacity,
+        demand=[[amount * draw(part) for amount in capacity] for _ in types],
+        arrival_rate=[draw(st.floats(0, 1e300)) for _ in types],
+        sizes=[draw(size_distributions()) for _ in types],
+        names=types,
+        resources=resources,
+        preemption=model,
+        setup_time=draw(st.floats(1e-9, 1e9)) if model == "setup" else None,
+    )

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from inspect import signature
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 from rota.errors import BadSpec, Problem
 
-__all__ = ["checked_path", "is_real", "whole", "write_text"]
+__all__ = ["checked_path", "is_real", "whole", "with_parameters_of", "write_text"]
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 def is_real(value: object) -> bool:
@@ -39,3 +45,14 @@ def write_text(path: str | PathLike[str], text: str) -> None:
         checked_path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadSpec([Problem("file", f"cannot be written: {error.strerror or error}", str(path))]) from None
+
+
+def with_parameters_of(other: Callable[_P, Any]) -> Callable[[Callable[..., _T]], Callable[_P, _T]]:
+    """A function that hands its arguments on to another one has the same parameters, for people, editors and type checkers."""
+
+    def decorate(function: Callable[..., _T]) -> Callable[_P, _T]:
+        own = signature(function)
+        function.__signature__ = own.replace(parameters=list(signature(other).parameters.values()))  # type: ignore[attr-defined]
+        return function
+
+    return decorate

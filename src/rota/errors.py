@@ -9,7 +9,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["BadSpec", "Infeasible", "NotConverged", "Problem", "RotaError", "RotaWarning", "TooManySchedules", "Unstable", "problems_of"]
+__all__ = [
+    "BadSpec",
+    "Infeasible",
+    "NotConverged",
+    "Problem",
+    "RotaError",
+    "RotaWarning",
+    "TooManySchedules",
+    "Unstable",
+    "problems_of",
+    "version_problem",
+]
 
 
 class RotaError(Exception):
@@ -72,6 +83,19 @@ class TooManySchedules(RotaError):
             f"there are more than {limit:,} schedules (about {estimate:.3g}): raise the limit, "
             "ask for the maximal ones only, or read them block by block (rota.capacity.iterate_schedules)"
         )
+
+
+def version_problem(place: str, found: object, current: int, renew: str) -> Problem | None:
+    """What is wrong with the version of a file's format; None if it is the one that this release reads and writes.
+
+    `renew` says how to get a file of this version in place of an older one.
+    """
+    if found == current:
+        return None
+    rule = f"this release reads version {current} of the format"
+    if isinstance(found, int) and not isinstance(found, bool):
+        rule += f", and this is an older one: {renew}" if found < current else ", and this is a newer one: install a newer Rota"
+    return Problem(place, rule, found)
 
 
 def _shorten(text: str, width: int = 60) -> str:

@@ -7,7 +7,7 @@ The daemon writes them. What reads the log (rebuilding a lost database, importin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 __all__ = [
@@ -72,13 +72,12 @@ class Eligible(Event):
 
 @dataclass(frozen=True, slots=True)
 class Start(Event):
-    """A job was started; `cores` and `gpus` are comma lists of numbers, None where none are handed out."""
+    """A job was started. `numbers` are keys of their own in the log, as "cores": "0,3"; null where none were handed out."""
 
     name: ClassVar[str] = "start"
     job: int
     attempt: int
-    cores: str | None = None
-    gpus: str | None = None
+    numbers: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +140,9 @@ _KEYS = {"job_name": "name"}  # `name` is that of the event in Python, and that 
 
 def encode_event(event: Event, n: int, t: float) -> dict[str, Any]:
     """The object of the log."""
-    body = {_KEYS.get(field.name, field.name): getattr(event, field.name) for field in fields(event)}  # type: ignore[arg-type]
-    return {"n": n, "t": t, "event": event.name, **body}
+    body = {_KEYS.get(each.name, each.name): getattr(event, each.name) for each in fields(event)}  # type: ignore[arg-type]
+    numbers = body.pop("numbers", {})
+    return {"n": n, "t": t, "event": event.name, **body, **numbers}
 
 
 def decode_event(line: Mapping[str, Any]) -> Event | None:
@@ -153,8 +153,11 @@ def decode_event(line: Mapping[str, Any]) -> Event | None:
     kind = EVENTS.get(line.get("event", ""))
     if kind is None:
         return None
-    keys = {field.name: _KEYS.get(field.name, field.name) for field in fields(kind)}  # type: ignore[arg-type]
+    keys = {each.name: _KEYS.get(each.name, each.name) for each in fields(kind)}  # type: ignore[arg-type]
+    known = {name: line[key] for name, key in keys.items() if key in line}
+    if "numbers" in keys:
+        known["numbers"] = {key: value for key, value in line.items() if key not in ("n", "t", "event", *known)}
     try:
-        return kind(**{name: line[key] for name, key in keys.items() if key in line})
+        return kind(**known)
     except TypeError:
         return None

@@ -147,6 +147,32 @@ def test_scaling_arrivals_scales_the_load(system, c):
     assert rota.system_load(system.scaled(factor=c), gap=GAP).load == pytest.approx(c * rota.system_load(system, gap=GAP).load, rel=2 * GAP)
 
 
+@given(small_systems(), st.floats(0.01, 100))
+def test_a_scaled_load_is_that_of_the_scaled_system(system, c):
+    """The answer at another scale is derived, not solved: candidates and weights attain it there, the prices prove it, the gap stays."""
+    best = rota.system_load(system)
+    assume(best.load > 0)
+    scaled, work = best.scaled(c), system.offered_work * c
+    assert scaled.system == system.scaled(factor=c)
+    assert scaled.load == pytest.approx(rota.system_load(scaled.system, gap=GAP).load, rel=2e-7)
+    served = scaled.weights @ scaled.candidates
+    assert (work / np.where(work > 0, served, 1)).max() == pytest.approx(scaled.load, rel=1e-12)
+    assert (rota.list_schedules(scaled.system) @ scaled.type_price <= 1 + 1e-9).all()
+    assert scaled.type_price @ work == pytest.approx(scaled.lower_bound, rel=1e-9)
+    assert scaled.gap == best.gap == pytest.approx(scaled.load / scaled.lower_bound - 1, abs=1e-12)
+    assert scaled.fluid_load == pytest.approx((work @ system.demand / system.capacity).max(), rel=1e-12)
+    assert scaled.utilization is best.utilization
+    with pytest.raises(ValueError, match="read-only"):
+        scaled.type_load[0] = 1
+
+
+@pytest.mark.parametrize("factor", [0, -1.0, np.inf, np.nan, "2", True])
+def test_a_factor_must_be_positive(factor):
+    """Anything else is refused."""
+    with pytest.raises(rota.BadSpec, match="factor: must be positive and finite"):
+        rota.system_load(paper_example()).scaled(factor)
+
+
 @given(small_systems())
 def test_only_the_ratio_of_rates_counts(system):
     """Arrivals and services twice as fast: the same load."""

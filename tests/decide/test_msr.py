@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import rota
 from reference_simulator import ARRIVE, PREEMPT, START, Given, assert_agrees, engine_log, jobs_for
-from rota.decide import brain_of
+from rota.decide import decider_of
 from rota.model.workload import Chunk
 from rota.simulation.run import Run
 from rota.simulation.workload import PoissonArrivals
@@ -55,7 +55,7 @@ def test_one_candidate_never_moves():
     """A rota of one schedule asks for nothing but its slots: no timer rings."""
     policy = rota.MSR([[2, 1]])
     jobs = Given(tuple((0.0, i, 1.0, 1.0) for i in (0, 0, 0, 1, 1)))
-    run = Run(PAIR, brain_of(PAIR, policy), np.random.SeedSequence(0), batch_jobs=10**9, log_jobs=10**9, check=True)
+    run = Run(PAIR, decider_of(PAIR, policy), np.random.SeedSequence(0), batch_jobs=10**9, log_jobs=10**9, check=True)
     run.feed(Chunk(*jobs.columns()), drain=True)
     assert run.events == 10
     assert [job for time, kind, _, job in engine_log(PAIR, policy, jobs) if kind == START and time == 0.0] == [0, 1, 3]
@@ -160,23 +160,23 @@ def test_during_a_switch_jobs_start_in_slots_that_are_open_or_ahead():
     """
     policy = rota.MSR([[4, 0, 1], [0, 2, 0], [1, 0, 3]], [0.4, 0.3, 0.3], "none", 2.0, backfill=True)
     system = rota.System([6], [[1], [3], [1]], [1, 0.4, 1], [1, 1, 1])
-    brain = brain_of(system, policy)
+    decider = decider_of(system, policy)
     open_slots = ahead = 0
 
     def spy(state, target):
         nonlocal open_slots, ahead
         before = state.running.copy()
-        again = brain.decide(state, target)
+        again = decider.decide(state, target)
         s = state.counters[0]
-        if not brain.data.working[s]:
+        if not decider.data.working[s]:
             for i in np.flatnonzero(target > before):
-                slots, coming = brain.data.schedules[s, i], brain.data.schedules[brain.data.goal[s], i]
+                slots, coming = decider.data.schedules[s, i], decider.data.schedules[decider.data.goal[s], i]
                 assert target[i] <= max(slots, coming)
                 open_slots += slots > coming
                 ahead += coming >= slots
         return again
 
-    spied = rota.Custom(spy, data=brain.data, memory=brain.memory, counters=brain.counters, compiled=False)
+    spied = rota.Custom(spy, data=decider.data, memory=decider.memory, counters=decider.counters, compiled=False)
     rota.simulate(system, spied, jobs=2000)
     assert open_slots > 20
     assert ahead > 20

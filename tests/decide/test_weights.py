@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import rota
 from reference_simulator import PREEMPT, Given, assert_agrees, jobs_for, reference_of, simulate
-from rota.decide import brain_of
+from rota.decide import decider_of
 from rota.decide.weights import tie_breaker
 from rota.model.workload import Chunk
 from rota.simulation.run import Run
@@ -31,8 +31,8 @@ def test_max_weight_agrees_with_trial_of_all_schedules(preemption, data, system)
 def test_branch_and_bound_agrees_with_the_list(data, system):
     """Where the maximal schedules are too many to list, the branch and bound decides alike."""
     jobs = data.draw(jobs_for(all_types(system)))
-    brain = brain_of(system, rota.MaxWeight())
-    searching = brain._replace(data=brain.data._replace(schedules=brain.data.schedules[:0]))
+    decider = decider_of(system, rota.MaxWeight())
+    searching = decider._replace(data=decider.data._replace(schedules=decider.data.schedules[:0]))
     run = Run(system, searching, np.random.SeedSequence(0), batch_jobs=10**9, log_jobs=10**9, check=True)
     run.feed(Chunk(*jobs.columns()), drain=True)
     log = [(time, int(kind), int(i), int(job)) for time, kind, i, job in np.concatenate(run.log).tolist()]

@@ -1,12 +1,14 @@
 """`design_policy`: from a system to a rota, the routes of an nMSR, and whether to preempt at all."""
 
+from inspect import signature
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import rota
-from rota.design import balanced_policy, break_even_setup_rate, choose_switching_rate, design_policy
+from rota.design import balanced_policy, break_even_setup_rate, choose_switching_rate, design_policy, find_design
 from rota.design.switching import measure
 from rotas import PREEMPTIONS
 from systems import paper_example, small_systems
@@ -44,6 +46,29 @@ def test_the_example(preemption):
     assert policy.names == system.names
     assert (policy.preemption, policy.route, policy.opening, policy.backfill) == (preemption, "type-order", "late", False)
     assert policy.switching_rate == choose_switching_rate(system, policy).rate
+
+
+def test_a_known_load_is_not_solved_again(monkeypatch):
+    """With it the design is the same; one of another system is refused, one of another preemption model or law of sizes is not."""
+    system = paper_example(0.9)
+    best, policy = rota.system_load(system), design_policy(system)
+    monkeypatch.setattr("rota.design.design.system_load", lambda *_, **__: pytest.fail("the load is known"))
+    assert design_policy(system, load=best) == policy
+    stopped = system.replace(sizes=[rota.Deterministic(mean=float(size.moment(1))) for size in system.sizes]).with_preemption("full")
+    assert design_policy(stopped, "none", load=best) == policy
+    half = best.scaled(0.5)
+    assert np.array_equal(design_policy(half.system, load=half).candidates, best.candidates)
+    for wrong, rule in [(half, "is of another system"), (best.load, "must be what rota.system_load answers")]:
+        with pytest.raises(rota.BadSpec, match=rule):
+            design_policy(system, load=wrong)
+
+
+def test_a_design_and_its_account_take_the_same():
+    """`design_policy` has the parameters of `find_design`, and no others."""
+    assert list(signature(design_policy).parameters.values()) == list(signature(find_design).parameters.values())
+    assert signature(design_policy).return_annotation == "MSR"
+    with pytest.raises(TypeError, match="unexpected keyword argument 'speed'"):
+        design_policy(paper_example(0.5), speed=2)
 
 
 @settings(max_examples=30)

@@ -6,25 +6,16 @@ import asyncio
 
 import pytest
 
-import rota
-from rota.decide import policy_name, preempts
+from every_policy import SYSTEM, policy_for
 from rota.live.messages import JobRequest
 from rota.live.service import Service
 from rota.model.live import LiveSettings
-from rota.policy import PlanFile
-from rota.simulation.named import POLICY_NAMES
-
-SYSTEM = rota.System([8], [[1], [4]], [10.0, 2.0], [10.0, 10.0], names=("small", "big"), resources=("slots",))
+from rota.policy import PlanFile, policy_name, preempts, records
 
 
 def every_policy():
     """Those that have a name, and rotas of every kind."""
-    yield from (policy for name, policy in POLICY_NAMES.items() if name != "randomized-timers")
-    yield rota.RandomizedTimers(rate=20.0)
-    best = rota.system_load(SYSTEM)
-    for preemption, setup in (("full", None), ("none", None), ("setup", 20.0)):
-        for backfill in (False, True):
-            yield rota.MSR(best.candidates, best.weights, preemption, 2.0, setup_rate=setup, backfill=backfill, names=SYSTEM.names)
+    return [policy_for(record) for record in records()]
 
 
 async def run_jobs(directory, policy, stop):

@@ -457,7 +457,7 @@ def test_suspend_with_resources_in_other_letters(tmp_path):
             await until(lambda: service.job(long).state == "suspended")
             for id in (*others, long):
                 assert (await finished(service, id)).state == "done"
-            assert service.executor.lifecycle.allocation.limits.cores.free == tuple(sorted(os.sched_getaffinity(0)))
+            assert service.executor.lifecycle.allocation.free("cores") == tuple(sorted(os.sched_getaffinity(0)))
 
     play(tmp_path, story())
 

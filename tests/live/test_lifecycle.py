@@ -251,7 +251,7 @@ class Machine(RuleBasedStateMachine):
             self.begun[key] += 1
             assert self.begun[key] == 1, f"attempt {key} was begun twice"
             assert not any(other == action.job for other, _ in self.machine), f"job {action.job} runs twice"
-            numbers = self.lifecycle.allocation.terms(job, self.lifecycle.request(job).demand)["gpus"]
+            numbers = job.share.get("gpus")
             self.machine[key] = OnMachine(tuple(self.lifecycle.request(job).demand), frozenset(map(int, numbers or ())))
         elif key in self.machine:
             here = self.machine[key]
@@ -313,7 +313,7 @@ class Machine(RuleBasedStateMachine):
         if not self.machine[key].reported:
             self.report(key)
         here = self.machine.pop(key)
-        seen = Attempt("ended", supervisor=7, boot=BOOT, pid=8, exit_code=code, ended_boottime=self.time, told=here.asked_to_end)
+        seen = Attempt("ended", supervisor=7, boot=BOOT, pid=8, exit_code=code, ended_boottime=self.time, asked_to_end=here.asked_to_end)
         self.records[key] = seen
         self.handle(AttemptOver(*key, seen))
 

@@ -43,7 +43,7 @@ def test_a_new_plan_in_which_a_type_needs_less(tmp_path: Path, resource: str) ->
             assert (await finished(service, first)).state == "done"
             await until(lambda: all(service.job(id).state == "running" and service.job(id).pid is not None for id in waiting))
             assert service.status().resources[0].used == 2
-            if service.executor.lifecycle.allocation.limits.cores is not None:
+            if service.executor.lifecycle.allocation.free("cores") is not None:
                 assert [len(service.job(id).cores) for id in waiting] == [1, 1]
 
     play(tmp_path, story())
@@ -126,8 +126,8 @@ def test_a_suspended_job_whose_type_goes(tmp_path: Path) -> None:
             for id in (first, *others):
                 assert (await finished(service, id)).state == "done"
             assert service.status().resources[0].used == 0
-            if (pool := service.executor.lifecycle.allocation.limits.cores) is not None:
-                assert pool.free == tuple(CORES)
+            if (free := service.executor.lifecycle.allocation.free("cores")) is not None:
+                assert free == tuple(CORES)
 
     play(tmp_path, story())
 

@@ -195,8 +195,8 @@ async def service(directory: Path, policy: Policy, **live: Any) -> AsyncIterator
         await until(lambda: not os.listdir(directory / "run"))
         assert not service.executor.lifecycle.jobs
         assert (service.executor.lifecycle.scheduler.state.free == service.executor.lifecycle.scheduler.state.capacity).all()
-        if service.executor.lifecycle.allocation.limits.cores is not None:
-            assert len(service.executor.lifecycle.allocation.limits.cores.free) == 2
+        if service.executor.lifecycle.allocation.free("cores") is not None:
+            assert len(service.executor.lifecycle.allocation.free("cores")) == 2
     finally:
         for id in list(service.executor.lifecycle.jobs):
             service.cancel(id, now=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import rota
 from rota.model.spec import parse_system
-from systems import EXAMPLES, size_distributions
+from systems import EXAMPLES, described_systems
 
 SPEC = """\
 version = 1
@@ -213,26 +213,6 @@ def test_examples_survive_the_round_trip(path):
     """Writing a bundled example and reading it again gives the same system."""
     system = rota.read_system(path)
     assert parse_system(system.to_toml()) == system
-
-
-@st.composite
-def described_systems(draw):
-    """Systems with any names, numbers and distributions."""
-    names = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=3, unique=True)
-    types, resources = draw(names), draw(names)
-    capacity = draw(st.lists(st.floats(1e-6, 1e20), min_size=len(resources), max_size=len(resources)))
-    part = st.floats(0.001, 1)
-    model = draw(st.sampled_from(["full", "none", "setup"]))
-    return rota.System(
-        capacity=capacity,
-        demand=[[amount * draw(part) for amount in capacity] for _ in types],
-        arrival_rate=[draw(st.floats(0, 1e300)) for _ in types],
-        sizes=[draw(size_distributions()) for _ in types],
-        names=types,
-        resources=resources,
-        preemption=model,
-        setup_time=draw(st.floats(1e-9, 1e9)) if model == "setup" else None,
-    )
 
 
 @given(described_systems())

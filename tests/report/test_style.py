@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.policy import POLICY_NAMES, records
 from rota.report import below, beside, policy_colour, response_time_ccdf, response_times_against_load, type_colour
-from rota.report.style import POLICY_COLOURS, TYPE_COLOURS, log_axis, number, policy_shape, text_colour
-from rota.simulation.named import POLICY_NAMES
+from rota.report.style import TYPE_COLOURS, log_axis, number, policy_shape, text_colour
+
+POLICY_COLOURS = {record.name: record.colour for record in records()}
 
 # How people see who lack one kind of cone, on linear RGB (Machado, Oliveira and Fernandes 2009, severity 1).
 VISIONS = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rota
-from rota.decide import brain_of, new_state, seeded
+from rota.decide import decider_of, new_state, seeded
 from rota.model.workload import Chunk
 from rota.simulation.ahead import Ahead, Present
 from rota.simulation.engine import ARRIVE, FINISH, STARTED
@@ -18,8 +18,8 @@ NOBODY = Chunk(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0
 def one_slot():
     """One slot; a job that runs (place 4) and two that wait (places 0 and 2), with numbers 7, 8, 9."""
     system = rota.System([1], [[1]], [0.1], [1.0])
-    brain = brain_of(system, rota.FCFS())
-    state = new_state(system, brain, seeded(np.random.SeedSequence(0)))
+    decider = decider_of(system, rota.FCFS())
+    state = new_state(system, decider, seeded(np.random.SeedSequence(0)))
     newer, older, sequence = (np.full(5, -1, dtype=np.int64) for _ in range(3))
     newer[4], newer[0], older[0], older[2] = 0, 2, 4, 0
     sequence[[4, 0, 2]] = 7, 8, 9
@@ -28,13 +28,13 @@ def one_slot():
     state.oldest[0], state.first_waiting[0], state.newest[0] = 4, 0, 2
     kinds = np.array([0, -1, 0, -1, 0])
     serving = np.array([False, False, False, False, True])
-    return system, brain, Present(state, kinds, serving, 10, np.inf, False)
+    return system, decider, Present(state, kinds, serving, 10, np.inf, False)
 
 
 def ahead(remaining=(2.0, 0.0, 3.0, 0.0, 1.5)):
     """The simulation from there."""
-    system, brain, present = one_slot()
-    return Ahead(system, brain, present, np.array(remaining), np.random.SeedSequence(1))
+    system, decider, present = one_slot()
+    return Ahead(system, decider, present, np.array(remaining), np.random.SeedSequence(1))
 
 
 def test_it_goes_on_from_there():

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import rota
 from reference_simulator import ARRIVE, FINISH, PREEMPT, START, Given, engine_log, jobs_for
-from rota.decide import brain_of, fits_one, preempts
+from rota.decide import decider_of, fits_one
 from rota.model.workload import Chunk
+from rota.policy import preempts
 from rota.simulation.run import Run
 from rotas import PREEMPTIONS, systems_and_rotas
 
@@ -388,7 +389,7 @@ def does_nothing(state, target):
 def test_a_policy_under_which_nothing_will_ever_happen():
     """A run that is to go on until no job is left ends when nothing runs, comes or rings: no job is made up to end."""
     run = Run(
-        SYSTEM, brain_of(SYSTEM, rota.Custom(does_nothing, compiled=False)), np.random.SeedSequence(0), batch_jobs=100, compiled=False
+        SYSTEM, decider_of(SYSTEM, rota.Custom(does_nothing, compiled=False)), np.random.SeedSequence(0), batch_jobs=100, compiled=False
     )
     run.feed(Chunk(*random_jobs(10).columns()), drain=True)
     assert run.present == 10

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rota
-from rota.decide import brain_of
+from rota.decide import decider_of
 from rota.model.workload import Chunk
 from rota.simulation import PoissonArrivals
 from rota.simulation.run import Run
@@ -16,7 +16,7 @@ from systems import paper_example
 def run_of(system, policy, **options):
     """A fresh run."""
     options.setdefault("batch_jobs", 100)
-    return Run(system, brain_of(system, policy), np.random.SeedSequence(1), **options)
+    return Run(system, decider_of(system, policy), np.random.SeedSequence(1), **options)
 
 
 def chunks(system, n, size):
@@ -29,13 +29,13 @@ def test_memory_is_bounded_by_the_jobs_present():
     run, places = run_of(paper_example(0.5), rota.FirstFit()), []
     for chunk in chunks(paper_example(0.5), 200, 2000):
         run.feed(chunk)
-        places.append(len(run.body.kind))
+        places.append(len(run.server.kind))
     assert places[-1] <= 2 * places[0]
     assert len(set(places)) <= 2
     run = run_of(paper_example(1.5), rota.FirstFit())
     for chunk in chunks(paper_example(1.5), 20, 2000):
         run.feed(chunk)
-    assert len(run.body.kind) >= run.present > 2 * places[0]
+    assert len(run.server.kind) >= run.present > 2 * places[0]
 
 
 def test_what_came_in_is_there_or_done():

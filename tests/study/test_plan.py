@@ -33,6 +33,16 @@ def test_policies_follow_the_preemption_model(low):
     assert {"sMSR", "sMSR+backfill", "nMSR", "nMSR+backfill"} < set(rota.plan(system, jobs=5000, tuning_s=0.05).results)
 
 
+def test_the_load_is_solved_once(monkeypatch):
+    """All designs of a plan, at its own load and at the others, go by one solution."""
+    rota.system_load(paper_example())  # the first one of a process also compiles
+    solved = []
+    answer = rota.capacity.load._Search.answer
+    monkeypatch.setattr(rota.capacity.load._Search, "answer", lambda search, time_s: solved.append(search) or answer(search, time_s))
+    found = rota.plan(paper_example(0.6).with_preemption("setup", 0.1), jobs=5000, tuning_s=0.05)
+    assert [search.system for search in solved] == [found.system]
+
+
 def test_low_load_needs_no_rota(low):
     """At low load a simple policy is as good as any, and the plan says so instead of selling a rota."""
     assert low.recommended_name in ("fcfs", "first-fit", "easy", "max-weight-np")

@@ -26,6 +26,25 @@ def test_policies_as_text(policy):
     assert policy_from_text(policy_text(policy)) == policy
 
 
+@pytest.mark.parametrize(
+    ("text", "policy"),
+    [
+        ('{"policy": "first-fit"}', rota.FirstFit()),
+        ('{"policy": "max-weight-np", "preemption": "none"}', rota.MaxWeight("none")),
+        ('{"policy": "randomized-timers", "rate": 0.3, "power": 0.5, "floor": 0.0001}', rota.RandomizedTimers(0.3, 0.5)),
+    ],
+)
+def test_results_of_older_releases(text, policy):
+    """Rows that have the name and the fields of a policy are still repeated."""
+    assert policy_from_text(text) == policy
+
+
+def test_a_policy_that_is_not_known():
+    """A name that this release does not know is refused, with what helps."""
+    with pytest.raises(rota.BadSpec, match="repeat it with the Rota that made it"):
+        policy_from_text('{"policy": "lottery"}')
+
+
 def test_a_rota_as_text():
     """A rota's text is its file."""
     policy = paper_rota("none", 0.1).replace(names=SYSTEM.names, backfill=True)

@@ -1,7 +1,7 @@
 """Which schedules fit, and the system load with its certificate. The only room that knows the solver."""
 
 from rota.capacity.facets import Facets, active_facets
-from rota.capacity.load import Load, Progress, system_load
+from rota.capacity.load import Load, Progress, check_load, system_load
 from rota.capacity.schedules import (
     CountEstimate,
     estimate_count,
@@ -20,6 +20,7 @@ __all__ = [
     "Progress",
     "Units",
     "active_facets",
+    "check_load",
     "estimate_count",
     "fits",
     "integer_units",

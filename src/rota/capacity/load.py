@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.arguments import is_real
 from rota.arrays import Array, Int
 from rota.capacity.packing import best_schedule, greedy_schedules, make_maximal
 from rota.capacity.schedules import largest_counts
@@ -35,7 +36,7 @@ from rota.display import html_lines, html_table, html_title, jobs_together, numb
 from rota.errors import BadSpec, Problem
 from rota.model import System
 
-__all__ = ["Load", "Progress", "system_load"]
+__all__ = ["Load", "Progress", "check_load", "system_load"]
 
 _T = TypeVar("_T", bound=np.generic)
 
@@ -93,6 +94,21 @@ class Load:
         return (
             self.system.resources[int(np.argmax(self.resource_share))],
             self.system.names[int(np.argmax(self.type_share))],
+        )
+
+    def scaled(self, factor: float) -> Load:
+        """The load of the same mix at arrival rates times `factor`, without solving anything: ρ is proportional to λ, so candidates,
+        weights and prices stay, and so does the proof.
+        """
+        if not (is_real(factor) and factor > 0):
+            raise BadSpec([Problem("factor", "must be positive and finite", factor)])
+        return replace(
+            self,
+            load=self.load * factor,
+            lower_bound=self.lower_bound * factor,
+            type_load=_frozen(self.type_load * factor),
+            fluid_load=self.fluid_load * factor,
+            system=self.system.scaled(factor=factor),
         )
 
     def explain(self) -> str:
@@ -187,6 +203,15 @@ def system_load(
         if not search.iterations:
             raise
     return search.answer(time.perf_counter() - start)
+
+
+def check_load(load: object, system: System) -> None:
+    """Raises `BadSpec` unless this is the load of that system. Its preemption model and the shape of sizes do not matter, only the work."""
+    if not isinstance(load, Load):
+        raise BadSpec([Problem("load", "must be what rota.system_load answers", load)])
+    parts = ("capacity", "demand", "offered_work")
+    if load.system.names != system.names or not all(np.array_equal(getattr(load.system, part), getattr(system, part)) for part in parts):
+        raise BadSpec([Problem("load", "is of another system: give rota.system_load(system), or leave it out")])
 
 
 @cache

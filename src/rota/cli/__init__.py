@@ -44,6 +44,7 @@ from rota.cli import (
 )
 from rota.cli.live_parts import RUN_JOBS
 from rota.cli.output import remark
+from rota.cli.policy_names import fill_in_policy_names
 from rota.errors import RotaError, RotaWarning
 
 app = App(
@@ -100,6 +101,9 @@ def _remarks() -> Iterator[None]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
+    for verb in (simulate.simulate, compare.compare, sweep.sweep, serve.serve):
+        if words[:1] == [verb.__name__] and {"--help", "-h"} & set(words):
+            fill_in_policy_names(verb)
     try:
         submit.check_use(words)
         with _remarks():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsonlib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,10 +51,10 @@ def analyze(
 
 def as_fields(answer: rota.Analysis, *, exact: bool) -> dict[str, Any]:
     """The fields of an `Analysis` under their Python names; infinite and undefined values become null."""
-    from rota.policy import policy_to_json
+    from rota.policy import policy_to_dict
 
     fields: dict[str, Any] = {
-        "policy": jsonlib.loads(policy_to_json(answer.policy)) if answer.policy is not None else None,
+        "policy": policy_to_dict(answer.policy) if answer.policy is not None else None,
         "names": answer.system.names,
         "states": len(answer.process),
         "working_fraction": answer.process.working_fraction,

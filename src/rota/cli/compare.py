@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 import rota
 from rota.cli.output import ProgressLine, check_place, finite, print_json, print_table, remark, verdict_cells
-from rota.cli.simulate import named_or_read, progress_text, remark_on_preemption, workload_of
+from rota.cli.simulate import progress_text, remark_on_preemption, workload_of
 
 if TYPE_CHECKING:
     from rota.simulation import SimulationProgress
@@ -36,7 +36,7 @@ def compare(
     file
         The system, a TOML file (see: rota schema).
     policies
-        Names (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers, server-filling), policy files (from: rota design -o),
+        Names ({policies}), policy files (from: rota design -o),
         or your own as module:function.
     jobs
         How many jobs arrive: a million, or all of --workload, if not given.
@@ -58,8 +58,10 @@ def compare(
         check_place(output)
         if output.suffix not in (".csv", ".tex", ".parquet", ".json"):
             raise rota.BadSpec([rota.Problem("--output", "must end in .csv, .tex, .parquet or .json", str(output))])
+    from rota.policy import as_policy
+
     system = rota.read_system(file)
-    chosen = [named_or_read(policy) for policy in policies]
+    chosen = [as_policy(policy) for policy in policies]
     remark_on_preemption(system, chosen)
     played, warmup = workload_of(workload, loops, warmup_loops, None)
     began = time.perf_counter()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from json import loads
@@ -20,6 +19,8 @@ from rota.cli.capacity import as_fields as load_fields
 from rota.cli.output import ProgressLine, check_place, finite, jobs_together, print_json, print_table, remark, verdict_cells
 
 if TYPE_CHECKING:
+    from rota.model import Spec
+    from rota.model.live import LiveSettings
     from rota.policy import PlanFile
     from rota.study import PlanProgress
 
@@ -65,10 +66,9 @@ def plan(
         check_place(path)
     if not force and (there := [str(path) for path in targets.values() if path.exists() and not _is_a_plan(path)]):
         raise rota.BadSpec([rota.Problem("--output", "is there, and no plan of Rota: --force writes over it", path) for path in there])
-    from rota.model.spec import parse_system, spec_text
+    from rota.model import read_spec
 
-    text = spec_text(file)  # once: it may be edited while it is planned
-    system = parse_system(text, str(file))
+    spec = read_spec(file)  # once: it may be edited while it is planned
     with ProgressLine() as line, _interrupts() as interrupts:
 
         def show(at: PlanProgress) -> None:
@@ -76,10 +76,10 @@ def plan(
                 raise KeyboardInterrupt
             line.update(at.time_s, f"{at.step}, {at.time_s:.0f} s", at.compiling)
 
-        found = rota.plan(system, jobs=jobs, seed=seed, tuning_s=tuning, progress=show)
+        found = rota.plan(spec.system, jobs=jobs, seed=seed, tuning_s=tuning, progress=show)
         if interrupts:
             raise KeyboardInterrupt
-        texts = _texts(found, text, file, targets, tuning)
+        texts = _texts(found, spec, file, targets, tuning)
     _write(texts)
     print_json(as_fields(found)) if json else print_plan(found)
     for path in texts:
@@ -107,26 +107,24 @@ def _is_a_plan(path: Path) -> bool:
         return False
 
 
-def _texts(found: rota.Plan, spec: str, file: Path, targets: dict[str, Path], tuning: float) -> dict[Path, str]:
+def _texts(found: rota.Plan, spec: Spec, file: Path, targets: dict[str, Path], tuning: float) -> dict[Path, str]:
     from rota.policy import plan_file_to_json
 
-    texts = {targets["json"]: plan_file_to_json(plan_file(found, spec, str(file)))}
+    texts = {targets["json"]: plan_file_to_json(plan_file(found, spec.live))}
     if "html" in targets:
         from rota.report import plan_html
 
         command = shlex.join(["rota", "plan", file.name, "--jobs", str(found.jobs), "--seed", str(found.seed), "--tuning", f"{tuning:g}"])
-        texts[targets["html"]] = plan_html(found, source=file.name, command=command, spec=spec)
+        texts[targets["html"]] = plan_html(found, source=file.name, command=command, spec=spec.text)
     return texts
 
 
-def plan_file(found: rota.Plan, spec: str, source: str) -> PlanFile:
+def plan_file(found: rota.Plan, live: LiveSettings) -> PlanFile:
     """What `rota serve` runs: the system, the policy recommended, and the response times to expect of it."""
-    from rota.model.live import live_settings
     from rota.policy import PlanFile
 
     predicted = found.results[found.recommended_name].response_times_by_type
-    live = live_settings(tomllib.loads(spec).get("live"), found.system.resources, source)
-    return PlanFile(found.system, found.recommended, live, found.load.load, predicted)  # type: ignore[arg-type]  # never one's own
+    return PlanFile(found.system, found.recommended, live, found.load.load, predicted)
 
 
 def _write(texts: dict[Path, str]) -> None:

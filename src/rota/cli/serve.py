@@ -38,8 +38,8 @@ def serve(
     file
         The plan (from: rota plan FILE), or a system, a TOML file, which is planned first. Without it, the plan of last time goes on.
     policy
-        Run this policy instead of the plan's: a name (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers,
-        server-filling) or a policy file. With a system, nothing is planned then.
+        Run this policy instead of the plan's: a name ({policies}) or a policy file. With a system,
+        nothing is planned then.
     directory
         Where the scheduler keeps its state and its socket. $ROTA_DIR, or ~/.local/state/rota, if not given.
     tcp
@@ -120,29 +120,23 @@ def _in_seconds(system: rota.System) -> str:
 
 
 def _planned(file: Path, policy: str | None) -> PlanFile:
-    import tomllib
-
     from rota.cli.plan import plan_file
-    from rota.model.live import live_settings
-    from rota.model.spec import parse_system, spec_text
+    from rota.model import read_spec
     from rota.policy import PlanFile
 
-    text = spec_text(file)  # once: it may be edited while it is planned
-    system = parse_system(text, str(file))
+    spec = read_spec(file)  # once: it may be edited while it is planned
     if policy is not None:
-        live = live_settings(tomllib.loads(text).get("live"), system.resources, str(file))
-        return PlanFile(system, _policy(policy), live)
+        return PlanFile(spec.system, _policy(policy), spec.live)
     remark(f"planning {file.name}, which takes half a minute or so (rota plan shows what comes of it)")
     with ProgressLine() as line:
-        found = rota.plan(system, progress=lambda at: line.update(at.time_s, f"{at.step}, {at.time_s:.0f} s", at.compiling))
-    return plan_file(found, text, str(file))
+        found = rota.plan(spec.system, progress=lambda at: line.update(at.time_s, f"{at.step}, {at.time_s:.0f} s", at.compiling))
+    return plan_file(found, spec.live)
 
 
 def _policy(policy: str) -> rota.MSR:
-    from rota.cli.simulate import named_or_read
-    from rota.policy import Custom
+    from rota.policy import Custom, as_policy
 
-    found = named_or_read(policy)
+    found = as_policy(policy)
     if isinstance(found, Custom):
         raise rota.BadSpec([rota.Problem("--policy", "must be a name or a policy file: a function of your own cannot be served", policy)])
     return found  # type: ignore[return-value]

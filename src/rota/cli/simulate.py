@@ -47,7 +47,7 @@ def simulate(
     file
         The system, a TOML file (see: rota schema).
     policy
-        A name (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers, server-filling), a policy file (from: rota design -o),
+        A name ({policies}), a policy file (from: rota design -o),
         or your own as module:function.
     jobs
         How many jobs arrive: a million, or all of --workload, if not given.
@@ -75,6 +75,8 @@ def simulate(
     json
         Print one JSON object instead of tables.
     """
+    from rota.policy import as_policy
+
     system = rota.read_system(file)
     check_output(log, True, "--log")
     played, warmup = workload_of(workload, loops, warmup_loops, warmup)
@@ -83,7 +85,7 @@ def simulate(
             raise rota.BadSpec([rota.Problem("--replications", "does not go with --until or --log")])
         _replicate(system, policy, replications, jobs, seed, played, warmup, workers, json)
         return
-    chosen = named_or_read(policy)
+    chosen = as_policy(policy)
     remark_on_preemption(system, [chosen])
     with ProgressLine() as line:
 
@@ -131,7 +133,7 @@ def _replicate(
 
         found = rota.replicate(
             system,
-            named_or_read(policy),
+            policy,
             replications=replications,
             jobs=jobs,
             seed=seed,
@@ -197,22 +199,9 @@ def _remark_on_log(trace: rota.Trace, path: Path) -> None:
     remark(f"{report['kept']:,} jobs" + (f"; left out: {', '.join(left_out)}" if left_out else ""))
 
 
-def named_or_read(policy: str) -> Policy:
-    """A policy by name, your own too, or read from its file."""
-    from rota.imported import is_place
-    from rota.simulation import POLICY_NAMES, as_policy
-
-    if policy in POLICY_NAMES or (is_place(policy) and not Path(policy).exists()):
-        return as_policy(policy)
-    if not Path(policy).exists() and not policy.endswith(".json"):
-        rule = f"must be one of {', '.join(POLICY_NAMES)}, a policy file, or your own as module:function"
-        raise rota.BadSpec([rota.Problem("policy", rule, policy)])
-    return rota.read_policy(policy)
-
-
 def remark_on_preemption(system: rota.System, policies: Sequence[Policy]) -> None:
     """Says which policies stop jobs on a server whose file says that jobs cannot be stopped."""
-    from rota.decide import policy_name, preempts
+    from rota.policy import policy_name, preempts
 
     names = [policy_name(policy) for policy in policies if preempts(policy)]
     if system.preemption == "none" and names:

@@ -192,7 +192,7 @@ def _indices(text: str) -> tuple[int, int]:
 
 def _demand(status: Status, asked: dict[str, str], needs: Sequence[str]) -> dict[str, float]:
     """What is asked for, by the server's names of its resources; of those not mentioned nothing."""
-    from rota.live.resources.limits import parse_amount
+    from rota.live.resources.amounts import parse_amount
 
     names = [resource.name for resource in status.resources]
     if not asked and not needs:

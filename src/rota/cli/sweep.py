@@ -40,9 +40,9 @@ def sweep(
     file
         The system, a TOML file (see: rota schema).
     policies
-        With commas between them: names (fcfs, first-fit, easy, max-weight, max-weight-np, randomized-timers, server-filling), policy files
-        (from: rota design -o), your own as module:function, or pMSR, nMSR, sMSR, each with +backfill if wanted, which are designed for
-        each point of the grid.
+        With commas between them: names ({policies}), policy files
+        (from: rota design -o), your own as module:function, or rotas ({rotas}), which are designed for each point of
+        the grid.
     output
         The results, a parquet file. Runs that it holds are not repeated; rows of other grids stay in it.
     loads

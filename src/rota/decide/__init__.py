@@ -1,6 +1,7 @@
-"""The online brain: small compiled functions that map the state to a decision. Simulation and live scheduler obey the same ones."""
+"""Online decisions: small compiled functions that map the state to a decision. The simulator and the live scheduler obey the same ones."""
 
-from rota.decide.brain import Brain, brain_of, new_state, policy_name, preempts
+from rota.decide.decider import Decider, built_in, decider_of, describe, new_state, rule_of, suits
+from rota.decide.rule import Description, Rule
 from rota.decide.state import ALL, ARRIVAL, CHANGE, COMPLETION, NONE, START, TIMER, State, exponential, first_fit, fits_one, seeded, uniform
 
 __all__ = [
@@ -11,15 +12,19 @@ __all__ = [
     "NONE",
     "START",
     "TIMER",
-    "Brain",
+    "Decider",
+    "Description",
+    "Rule",
     "State",
-    "brain_of",
+    "built_in",
+    "decider_of",
+    "describe",
     "exponential",
     "first_fit",
     "fits_one",
     "new_state",
-    "policy_name",
-    "preempts",
+    "rule_of",
     "seeded",
+    "suits",
     "uniform",
 ]

@@ -8,19 +8,22 @@ are stopped, backfilled or not, and each holds its room for a setup.
 from __future__ import annotations
 
 from rota.arrays import Int
-from rota.decide.msr import follow, go, next_ring, own_rate
-from rota.decide.state import COMPLETION, TIMER, State, first_fit, oldest_next, take_next, uniform, youngest_running
+from rota.decide.msr import PLACE, describe_msr, follow, go, msr_data, msr_keeps, next_ring, own_rate
+from rota.decide.rule import Rule
+from rota.decide.state import COMPLETION, KIND, SWITCHING, TIMER, TYPE, State, first_fit, oldest_next, take_next, uniform, youngest_running
 from rota.kernel import kernel
 
-__all__ = ["backfill_full", "backfill_none", "backfill_setup"]
+__all__ = ["FULL_RULE", "NONE_RULE", "SETUP_RULE"]
+
+SETUPS = 1  # counters from here on: setups of each type under way (sMSR)
 
 
 @kernel
 def backfill_full(state: State, target: Int) -> float:
     """pMSR with backfilling: backfilled jobs give way, the youngest first, as soon as the schedule needs their room."""
-    if state.event[0] == COMPLETION:
-        target[state.event[1]] -= 1
-    if state.event[0] == TIMER:
+    if state.event[KIND] == COMPLETION:
+        target[state.event[TYPE]] -= 1
+    if state.event[KIND] == TIMER:
         follow(state, target)
     _prepare(state, target)
     while _overfull(state):
@@ -37,16 +40,16 @@ def backfill_none(state: State, target: Int) -> float:
     drained one by one as without backfilling, and a job starts if it has a slot: one that is still open, or one ahead.
     """
     data = state.data
-    if state.event[0] == COMPLETION:
-        target[state.event[1]] -= 1
-    if state.event[0] == TIMER:
+    if state.event[KIND] == COMPLETION:
+        target[state.event[TYPE]] -= 1
+    if state.event[KIND] == TIMER:
         follow(state, target)
     if _fits_beside_goal(state, target):
-        state.counters[0] = data.goal[state.counters[0]]
-        state.mode[0] = 0
+        state.counters[PLACE] = data.goal[state.counters[PLACE]]
+        state.mode[SWITCHING] = 0
     else:
         _drain(state, target)
-    s = state.counters[0]
+    s = state.counters[PLACE]
     _free_room(state, target)
     _fill_slots(state, target, s)
     if data.working[s]:
@@ -54,9 +57,6 @@ def backfill_none(state: State, target: Int) -> float:
     else:
         _fill_slots(state, target, data.goal[s])  # their types are not drained, so they do not hold up the switch
     return next_ring(state, own_rate(state, target))
-
-
-# counters of an sMSR with backfilling: 0 the candidate that runs or is set up, 1 + k setups of type k under way
 
 
 @kernel
@@ -68,29 +68,34 @@ def backfill_setup(state: State, target: Int) -> float:
     clock of the new schedule starts, and jobs are backfilled, when all setups are done.
     """
     data = state.data
-    if state.event[0] == COMPLETION:
-        target[state.event[1]] -= 1
-    if state.event[0] == TIMER:
+    if state.event[KIND] == COMPLETION:
+        target[state.event[TYPE]] -= 1
+    if state.event[KIND] == TIMER:
         if _setups(state) > 0:
             _end_setup(state)
         elif follow(state, target):
-            state.counters[0] = data.goal[state.counters[0]]
+            state.counters[PLACE] = data.goal[state.counters[PLACE]]
             _prepare(state, target)
             while _overfull(state):
                 k = _give_way(state, target, True)
-                state.counters[1 + k] += 1
+                state.counters[SETUPS + k] += 1
             for k in range(target.shape[0]):
                 target[k] = min(target[k], state.running[k])  # those that wait start when there is room
     setups = _setups(state)
-    state.mode[0] = 1 if setups > 0 else 0
+    state.mode[SWITCHING] = 1 if setups > 0 else 0
     _free_room(state, target)
     for k in range(target.shape[0]):
         for r in range(state.room.shape[0]):
-            state.room[r] -= state.counters[1 + k] * state.demand[k, r]
-    _fill_slots(state, target, state.counters[0])
+            state.room[r] -= state.counters[SETUPS + k] * state.demand[k, r]
+    _fill_slots(state, target, state.counters[PLACE])
     if setups == 0:
         _fill(state, target)
     return next_ring(state, setups * data.setup_rate if setups > 0 else own_rate(state, target))
+
+
+FULL_RULE = Rule(backfill_full, constants=msr_data, keeps=msr_keeps, describe=describe_msr)
+NONE_RULE = Rule(backfill_none, constants=msr_data, keeps=msr_keeps, describe=describe_msr)
+SETUP_RULE = Rule(backfill_setup, constants=msr_data, keeps=msr_keeps, describe=describe_msr)
 
 
 # ---------------------------------------------------------------------------------------------------------------- starting
@@ -145,7 +150,7 @@ def _after(state: State, k: int, count: int) -> int:
 @kernel
 def _prepare(state: State, target: Int) -> None:
     """Sets the target to the jobs with a slot and all others that run; `chosen` counts the others, `next_up` is the youngest of a type."""
-    slots, s = state.data.schedules, state.counters[0]
+    slots, s = state.data.schedules, state.counters[PLACE]
     for k in range(target.shape[0]):
         own = min(state.system[k], slots[s, k])
         state.chosen[k] = max(state.running[k] - own, 0)
@@ -193,7 +198,7 @@ def _in_the_way(state: State, k: int) -> bool:
 def _fits_beside_goal(state: State, target: Int) -> bool:
     """Whether the jobs that run fit together with those present that have a slot in the schedule that the process goes to."""
     K, R = state.demand.shape
-    data, s = state.data, state.counters[0]
+    data, s = state.data, state.counters[PLACE]
     ahead = data.goal[s]
     if ahead == s:
         return False
@@ -211,11 +216,11 @@ def _drain(state: State, target: Int) -> None:
     """Without preemption: a state that waits for type i to shrink is left as soon as fewer jobs of it run than it has slots."""
     data = state.data
     while True:
-        s = state.counters[0]
+        s = state.counters[PLACE]
         chosen = -1
         for move in range(data.start[s], data.start[s + 1]):
             i = data.trigger[move]
-            if i >= 0 and target[i] < data.schedules[s, i] and (data.skip or (state.event[0] == COMPLETION and state.event[1] == i)):
+            if i >= 0 and target[i] < data.schedules[s, i] and (data.skip or (state.event[KIND] == COMPLETION and state.event[TYPE] == i)):
                 chosen = move
                 break
         if chosen < 0:
@@ -230,7 +235,7 @@ def _setups(state: State) -> int:
     """How many setups are under way."""
     count = 0
     for k in range(state.system.shape[0]):
-        count += state.counters[1 + k]
+        count += state.counters[SETUPS + k]
     return count
 
 
@@ -240,9 +245,9 @@ def _end_setup(state: State) -> None:
     draw = uniform(state.random) * _setups(state)
     chosen = -1
     for k in range(state.system.shape[0]):
-        if state.counters[1 + k] > 0:
+        if state.counters[SETUPS + k] > 0:
             chosen = k
-            draw -= state.counters[1 + k]
+            draw -= state.counters[SETUPS + k]
             if draw < 0.0:
                 break
-    state.counters[1 + chosen] -= 1
+    state.counters[SETUPS + chosen] -= 1

@@ -13,20 +13,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.arrays import Array, Int
+from rota.decide.rule import Description, Rule
 from rota.decide.state import (
+    ALL,
     ARRIVAL,
     CHANGE,
     COMPLETION,
+    KIND,
     NONE,
     START,
+    SWITCHES,
+    SWITCHING,
     TIMER,
+    TYPE,
     State,
     exponential,
     uniform,
 )
+from rota.errors import Infeasible
 from rota.kernel import kernel
+from rota.model import System
+from rota.policy import MSR
+from rota.process import ModulatingProcess, build_process
 
-__all__ = ["MSRData", "follow", "go", "msr", "next_ring", "own_rate", "ring_rate"]
+__all__ = ["MSR_RULE", "PLACE", "MSRData", "describe_msr", "follow", "go", "msr_data", "msr_keeps", "next_ring", "own_rate"]
+
+PLACE = 0  # counter: the state of the process
+RATE, NEXT = 0, 1  # memory: the rate of own rings, the time of the next
 
 
 class MSRData(NamedTuple):
@@ -41,9 +54,6 @@ class MSRData(NamedTuple):
     trigger: Int  # (M,) −1 timer, −2 setup, i ≥ 0 completion of type i
     skip: bool  # slots without a job are given up at once
     setup_rate: float  # γ, with setups
-
-
-# counters: 0 state of the process; memory: 0 rate of own rings, 1 time of the next
 
 
 @kernel
@@ -62,19 +72,19 @@ def ring_rate(state: State, target: Int, move: int, s: int) -> float:
 @kernel
 def go(state: State, move: int) -> None:
     """Makes a move of the process."""
-    if state.data.working[state.counters[0]]:
-        state.mode[1] += 1
-    state.counters[0] = state.data.target[move]
-    state.mode[0] = 0 if state.data.working[state.counters[0]] else 1
+    if state.data.working[state.counters[PLACE]]:
+        state.mode[SWITCHES] += 1
+    state.counters[PLACE] = state.data.target[move]
+    state.mode[SWITCHING] = 0 if state.data.working[state.counters[PLACE]] else 1
 
 
 @kernel
 def follow(state: State, target: Int) -> bool:
     """Lets the event move the process; True if it did."""
-    data, s = state.data, state.counters[0]
+    data, s = state.data, state.counters[PLACE]
     first, last = data.start[s], data.start[s + 1]
-    if state.event[0] == TIMER:
-        draw = uniform(state.random) * state.memory[0]
+    if state.event[KIND] == TIMER:
+        draw = uniform(state.random) * state.memory[RATE]
         chosen = -1
         for move in range(first, last):
             rate = ring_rate(state, target, move, s)
@@ -87,8 +97,8 @@ def follow(state: State, target: Int) -> bool:
             return False
         go(state, chosen)
         return True
-    if state.event[0] == COMPLETION:
-        i = state.event[1]
+    if state.event[KIND] == COMPLETION:
+        i = state.event[TYPE]
         total = 0.0
         for move in range(first, last):
             if data.trigger[move] == i:
@@ -110,7 +120,7 @@ def _skip_empty(state: State, counts: Int) -> bool:
     moved = False
     data = state.data
     while True:
-        s = state.counters[0]
+        s = state.counters[PLACE]
         chosen = -1
         for move in range(data.start[s], data.start[s + 1]):
             i = data.trigger[move]
@@ -126,7 +136,7 @@ def _skip_empty(state: State, counts: Int) -> bool:
 @kernel
 def own_rate(state: State, target: Int) -> float:
     """The rate at which the process rings by itself."""
-    s = state.counters[0]
+    s = state.counters[PLACE]
     rate = 0.0
     for move in range(state.data.start[s], state.data.start[s + 1]):
         rate += ring_rate(state, target, move, s)
@@ -136,27 +146,27 @@ def own_rate(state: State, target: Int) -> float:
 @kernel
 def next_ring(state: State, rate: float) -> float:
     """The time of the next own ring, drawn anew if its rate has changed."""
-    if rate != state.memory[0] or state.event[0] == TIMER or state.event[0] == START:
-        state.memory[0] = rate
-        state.memory[1] = state.clock[0] + exponential(state.random, rate) if rate > 0.0 else np.inf
-    return float(state.memory[1])
+    if rate != state.memory[RATE] or state.event[KIND] == TIMER or state.event[KIND] == START:
+        state.memory[RATE] = rate
+        state.memory[NEXT] = state.clock[0] + exponential(state.random, rate) if rate > 0.0 else np.inf
+    return float(state.memory[NEXT])
 
 
 @kernel
 def msr(state: State, target: Int) -> float:
     """pMSR, nMSR, sMSR: min(Q_i, slots of the state) jobs of each type."""
     K = target.shape[0]
-    kind, i = state.event[0], state.event[1]
+    kind, i = state.event[KIND], state.event[TYPE]
     data = state.data
     if kind == ARRIVAL:
-        if target[i] < data.schedules[state.counters[0], i]:
+        if target[i] < data.schedules[state.counters[PLACE], i]:
             target[i] += 1
             state.scope[0] = i
             return next_ring(state, own_rate(state, target))
         state.scope[0] = NONE
-        return float(state.memory[1])
+        return float(state.memory[NEXT])
     if kind == COMPLETION:
-        target[i] = min(state.system[i], data.schedules[state.counters[0], i])
+        target[i] = min(state.system[i], data.schedules[state.counters[PLACE], i])
     moved = kind in (START, CHANGE) or follow(state, target)
     if moved or kind == COMPLETION:
         state.scope[0] = i
@@ -164,12 +174,65 @@ def msr(state: State, target: Int) -> float:
         # A job that goes on holds its slot; a slot that opened for a waiting job is taken by it.
         while True:
             for k in range(K):
-                target[k] = min(state.system[k], data.schedules[state.counters[0], k])
+                target[k] = min(state.system[k], data.schedules[state.counters[PLACE], k])
             if not _skip_empty(state, target):
                 break
             moved = True
     if moved:
         for k in range(K):
-            target[k] = min(state.system[k], data.schedules[state.counters[0], k])
-        state.scope[0] = -1
+            target[k] = min(state.system[k], data.schedules[state.counters[PLACE], k])
+        state.scope[0] = ALL
     return next_ring(state, own_rate(state, target))
+
+
+# ---------------------------------------------------------------------------------------------------------------- constants
+
+
+def msr_data(system: System, policy: MSR) -> MSRData:
+    """The modulating process of a policy."""
+    process = build_process(system, policy)
+    order = np.argsort(process.source, kind="stable")
+    start = np.zeros(len(process) + 1, dtype=np.int64)
+    np.add.at(start, process.source + 1, 1)
+    return MSRData(
+        schedules=np.ascontiguousarray(process.schedules),
+        working=np.ascontiguousarray(process.working),
+        goal=_goals(process),
+        start=np.cumsum(start),
+        target=np.ascontiguousarray(process.target[order]),
+        rate=np.ascontiguousarray(process.rate[order]),
+        trigger=np.ascontiguousarray(process.trigger[order]),
+        skip=policy.empty_slots == "skip",
+        setup_rate=policy.setup_rate or 0.0,
+    )
+
+
+def _goals(process: ModulatingProcess) -> Int:
+    """The working state that each state leads to: its own, or, through whatever moves, the first one met."""
+    goal: Int = np.where(process.working, np.arange(len(process)), -1)
+    while (goal < 0).any():
+        known = goal[process.target] >= 0
+        new = process.source[known][goal[process.source[known]] < 0]
+        if not len(new):
+            raise Infeasible("the process has states from which no working state is reached")
+        goal[process.source[known]] = np.where(goal[process.source[known]] < 0, goal[process.target[known]], goal[process.source[known]])
+    return goal
+
+
+def msr_keeps(types: int) -> tuple[int, int]:
+    """Rate and time of own rings; the state of the process and, with backfilling, setups of each type."""
+    return 2, 1 + types
+
+
+def describe_msr(state: State) -> Description:
+    """The schedule that the process has, and the one that it goes to."""
+    data, s = state.data, int(state.counters[PLACE])
+    goal = None if data.working[s] else _row(data.schedules[data.goal[s]])
+    return Description(slots=_row(data.schedules[s]), goal=goal, schedules=tuple(_row(row) for row in data.schedules[data.working]))
+
+
+def _row(schedule: Int) -> tuple[int, ...]:
+    return tuple(int(count) for count in schedule)
+
+
+MSR_RULE = Rule(msr, constants=msr_data, keeps=msr_keeps, describe=describe_msr)

@@ -5,19 +5,40 @@ from __future__ import annotations
 import numpy as np
 
 from rota.arrays import Array, Int
-from rota.decide.state import ARRIVAL, CHANGE, COMPLETION, NONE, State, copy_waiting, first_fit, fits_one, oldest_next, take_next
+from rota.capacity import integer_units
+from rota.decide.rule import Rule
+from rota.decide.state import (
+    ALL,
+    ARRIVAL,
+    CHANGE,
+    COMPLETION,
+    KIND,
+    NONE,
+    TYPE,
+    State,
+    copy_waiting,
+    first_fit,
+    fits_one,
+    oldest_next,
+    take_next,
+)
+from rota.errors import Infeasible
 from rota.kernel import kernel
+from rota.model import System
 
-__all__ = ["easy", "fcfs", "first_fit_policy", "server_filling"]
+__all__ = ["EASY_RULE", "FCFS_RULE", "FIRST_FIT_RULE", "SERVER_FILLING_RULE"]
+
+SOMEBODY_WAITS = 0  # counter of FCFS: 0 or 1
+WAITING = 0  # counter of First-Fit: jobs that wait
 
 
 @kernel
 def fcfs(state: State, target: Int) -> float:
     """First come, first served: the oldest waiting job starts as long as it fits; the first that does not stops all behind it."""
-    kind, i = state.event[0], state.event[1]
+    kind, i = state.event[KIND], state.event[TYPE]
     if kind == ARRIVAL:
-        if state.counters[0] == 1 or not fits_one(state.demand, state.free, i):
-            state.counters[0] = 1  # someone waits: nobody overtakes
+        if state.counters[SOMEBODY_WAITS] == 1 or not fits_one(state.demand, state.free, i):
+            state.counters[SOMEBODY_WAITS] = 1  # someone waits: nobody overtakes
             state.scope[0] = NONE
         else:
             target[i] += 1
@@ -26,10 +47,10 @@ def fcfs(state: State, target: Int) -> float:
     if kind == COMPLETION:
         target[i] -= 1
         state.scope[0] = i
-        if state.counters[0] == 0:
+        if state.counters[SOMEBODY_WAITS] == 0:
             return np.inf
-    state.scope[0] = -1
-    state.counters[0] = _start_in_order(state, target)
+    state.scope[0] = ALL
+    state.counters[SOMEBODY_WAITS] = _start_in_order(state, target)
     return np.inf
 
 
@@ -46,14 +67,17 @@ def _start_in_order(state: State, target: Int) -> int:
         take_next(state, target, head)
 
 
+FCFS_RULE = Rule(fcfs)
+
+
 @kernel
 def first_fit_policy(state: State, target: Int) -> float:
     """First-Fit: whenever something changes, the oldest waiting job that fits starts, then the next, until none fits."""
-    kind, i = state.event[0], state.event[1]
+    kind, i = state.event[KIND], state.event[TYPE]
     if kind == ARRIVAL:
         # None of the older waiting jobs fits, or it would run: only the new one can, if no other of its type waits.
         if state.system[i] - state.running[i] > 1 or not fits_one(state.demand, state.free, i):
-            state.counters[0] += 1  # jobs that wait
+            state.counters[WAITING] += 1
             state.scope[0] = NONE
         else:
             target[i] += 1
@@ -61,16 +85,19 @@ def first_fit_policy(state: State, target: Int) -> float:
         return np.inf
     if kind == COMPLETION:
         target[i] -= 1
-        if state.counters[0] == 0:
+        if state.counters[WAITING] == 0:
             state.scope[0] = i
             return np.inf
     if kind == CHANGE:
-        state.counters[0] = 0
+        state.counters[WAITING] = 0
         for k in range(target.shape[0]):
-            state.counters[0] += state.system[k] - state.running[k]
+            state.counters[WAITING] += state.system[k] - state.running[k]
     copy_waiting(state)
-    state.counters[0] -= first_fit(state, target)
+    state.counters[WAITING] -= first_fit(state, target)
     return np.inf
+
+
+FIRST_FIT_RULE = Rule(first_fit_policy)
 
 
 @kernel
@@ -112,6 +139,16 @@ def server_filling(state: State, target: Int) -> float:
         state.next_up[best] = state.newer[state.next_up[best]] if target[best] < state.chosen[best] else -1
 
 
+def _check_server_filling(system: System) -> None:
+    units = integer_units(system)
+    numbers = np.append(units.demand[:, 0], units.capacity[0])
+    if units.demand.shape[1] != 1 or (numbers & (numbers - 1)).any():
+        raise Infeasible("ServerFilling needs one resource, and demands and capacity that are powers of two of one unit")
+
+
+SERVER_FILLING_RULE = Rule(server_filling, check=_check_server_filling, exact_capacity=True)
+
+
 @kernel
 def easy(state: State, target: Int) -> float:
     """EASY backfilling: the oldest waiting job has a reservation; others start only if they do not delay it by the estimates.
@@ -121,8 +158,8 @@ def easy(state: State, target: Int) -> float:
     """
     K, R = state.demand.shape
     now = state.clock[0]
-    if state.event[0] == COMPLETION:
-        target[state.event[1]] -= 1
+    if state.event[KIND] == COMPLETION:
+        target[state.event[TYPE]] -= 1
     if _start_in_order(state, target) == 0:
         return np.inf
     head = oldest_next(state, False)
@@ -165,6 +202,9 @@ def easy(state: State, target: Int) -> float:
             take_next(state, target, best)
         else:
             state.next_up[best] = -1
+
+
+EASY_RULE = Rule(easy)
 
 
 @kernel

@@ -5,15 +5,15 @@ A decision function has the form
     decide(state, target) -> float
 
 It is called at the start and after every event, writes into `target` (K,) how many jobs of each type should run now, and returns the time
-at which it wants to be asked again (`numpy.inf`: not before the next event). `target` keeps what was written last. The body, simulated or
-live, obeys: of each type the oldest waiting job starts first and the youngest running one yields first, so the running jobs of a type are
-always its oldest.
+at which it wants to be asked again (`numpy.inf`: not before the next event). `target` keeps what was written last. The
+simulator or live scheduler obeys: of each type the oldest waiting job starts first and the youngest running one yields first, so the
+running jobs of a type are always its oldest.
 
 Jobs of a type form a list from old to new: `oldest[i]`, then `newer[job]`, up to `newest[i]`, and back by `older[job]`; −1 ends it.
 `first_waiting[i]` is the first that does not run.
 
 A live server knows one more event, CHANGE: something else happened that may matter (a waiting job was withdrawn, room came free that no job
-of the policy held), or the body could not do all it was told. `target` then holds what runs, and every entry is to be decided anew.
+of the policy held), or the decision could not be carried out whole. `target` then holds what runs, and every entry is to be decided anew.
 """
 
 from __future__ import annotations
@@ -31,9 +31,13 @@ __all__ = [
     "ARRIVAL",
     "CHANGE",
     "COMPLETION",
+    "KIND",
     "NONE",
     "START",
+    "SWITCHES",
+    "SWITCHING",
     "TIMER",
+    "TYPE",
     "State",
     "copy_waiting",
     "exponential",
@@ -46,16 +50,22 @@ __all__ = [
     "youngest_running",
 ]
 
+# Indices and codes are module constants: numba compiles them in as numbers.
 START, ARRIVAL, COMPLETION, TIMER, CHANGE = 0, 1, 2, 3, 4  # kinds of events
+KIND, TYPE = 0, 1  # places in `State.event`
+SWITCHING, SWITCHES = 0, 1  # places in `State.mode`
 ALL, NONE = -1, -2  # scopes of a decision
 
 
 class State(NamedTuple):
-    """The state of the server, in arrays that body and brain share. A decision function reads all and writes only what is its own."""
+    """The state of the server, in arrays that the decision function shares with the simulator or live scheduler.
+
+    A decision function reads all and writes only what is its own.
+    """
 
     clock: Array  # (1,) the time now
-    event: Int  # (2,) kind and type of the event that was
-    mode: Int  # (2,) out: 0 or 1 while a policy switches between schedules, and how often it has begun to
+    event: Int  # (2,) KIND and TYPE of the event that was
+    mode: Int  # (2,) out: SWITCHING, 1 while a policy switches between schedules, else 0; SWITCHES, how often it has begun to
     scope: Int  # (1,) out: which targets may have changed; ALL is assumed unless the function says NONE or one type
     system: Int  # (K,) jobs present
     running: Int  # (K,) of which running

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from rota.arrays import Array, Int
-from rota.capacity.packing import Workspace, search_best
-from rota.decide.state import ARRIVAL, CHANGE, COMPLETION, START, TIMER, State, exponential, uniform
+from rota.capacity import Units, integer_units, list_schedules
+from rota.capacity.packing import Workspace, search_best, workspace
+from rota.decide.rule import Description, Rule
+from rota.decide.state import ARRIVAL, CHANGE, COMPLETION, KIND, START, TIMER, TYPE, State, exponential, uniform
+from rota.errors import TooManySchedules
 from rota.kernel import kernel
+from rota.model import System
+from rota.policy import MaxWeight, RandomizedTimers
 
-__all__ = ["MaxWeightData", "TimersData", "max_weight", "randomized_timers", "tie_breaker"]
+__all__ = ["MAX_WEIGHT_RULE", "TIMERS_RULE", "MaxWeightData", "TimersData", "tie_breaker"]
 
+UNPROVED = 0  # counter of MaxWeight: decisions that were not proved best
+_SHORT_LIST = 300  # maximal schedules up to which MaxWeight goes through the list
 _NODES = 50_000  # of the branch and bound; beyond, the best schedule found so far is taken, and counted as not proved
 _GRAIN = 0.9  # queue lengths are whole numbers
 
@@ -43,20 +51,20 @@ def tie_breaker(K: int) -> Array:
 def max_weight(state: State, target: Int) -> float:
     """MaxWeight: the schedule u ≤ Q of largest Σ u_i Q_i; without preemption, the best addition to what runs.
 
-    `counters[0]`: decisions that were not proved best. MaxWeight drives the types to equal value per unit of resource, which is where such
-    proofs are hardest.
+    `counters[UNPROVED]` are the decisions that were not proved best. MaxWeight drives the types to equal value per unit of resource,
+    which is where such proofs are hardest.
     """
     K = target.shape[0]
     data = state.data
     for i in range(K):
         data.weight[i] = state.system[i] + data.tie[i]
     if not data.preemptive:
-        if state.event[0] == COMPLETION:
-            target[state.event[1]] -= 1
+        if state.event[KIND] == COMPLETION:
+            target[state.event[TYPE]] -= 1
         for i in range(K):
             data.waiting[i] = state.system[i] - state.running[i]
         _, proved = search_best(state.demand, state.free, data.weight, data.waiting, data.prices, 0.0, _NODES, _GRAIN, data.space)
-        state.counters[0] += int(not proved)
+        state.counters[UNPROVED] += int(not proved)
         for i in range(K):
             target[i] += data.space.best[i]
     elif data.schedules.shape[0] > 0:
@@ -75,11 +83,35 @@ def max_weight(state: State, target: Int) -> float:
             target[i] = min(target[i], state.system[i])
             known += target[i] * data.weight[i]
         found, proved = search_best(state.demand, state.capacity, data.weight, state.system, data.prices, known, _NODES, _GRAIN, data.space)
-        state.counters[0] += int(not proved)
+        state.counters[UNPROVED] += int(not proved)
         if found > known:
             for i in range(K):
                 target[i] = data.space.best[i]
     return np.inf
+
+
+def _max_weight_data(system: System, policy: MaxWeight) -> MaxWeightData:
+    units: Units = integer_units(system)
+    K = len(system.names)
+    schedules: Int = np.zeros((0, K), dtype=np.int64)
+    with suppress(TooManySchedules):
+        schedules = list_schedules(system, maximal=True, limit=_SHORT_LIST)
+    # Prices for the branch and bound to choose from: by what the arriving work needs, each resource alone, all alike.
+    pressure: Array = system.offered_work @ units.demand / units.capacity
+    mixed = pressure / max(float(pressure.max()), 1e-300)
+    prices = (np.vstack([mixed, np.eye(len(mixed)), np.ones(len(mixed))]) + 1e-3) / units.capacity
+    space = workspace(*units.demand.shape)
+    return MaxWeightData(schedules, prices, policy.preemption == "full", tie_breaker(K), np.zeros(K), np.zeros(K, dtype=np.int64), space)
+
+
+def _describe_max_weight(state: State) -> Description:
+    return Description(unproved=int(state.counters[UNPROVED]))
+
+
+MAX_WEIGHT_RULE = Rule(max_weight, constants=_max_weight_data, describe=_describe_max_weight)
+
+
+# ---------------------------------------------------------------------------------------------------------------- timers
 
 
 class TimersData(NamedTuple):
@@ -110,8 +142,9 @@ def randomized_timers(state: State, target: Int) -> float:
     """
     K = target.shape[0]
     slots = state.counters
-    dummies = state.memory  # the first K: rates at which the dummies of each type ring
-    kind, i = state.event[0], state.event[1]
+    dummies = state.memory  # the first K: rates at which the dummies of each type ring; then the sum of all rates, and the next ring
+    total_rate, next_ring = K, K + 1
+    kind, i = state.event[KIND], state.event[TYPE]
     if kind == START:
         for k in range(K):
             slots[k] = state.running[k]  # none in the simulator; a live server may change its plan
@@ -154,8 +187,19 @@ def randomized_timers(state: State, target: Int) -> float:
     rate = K * state.data.rate
     for k in range(K):
         rate += (slots[k] - target[k]) * state.service_rate[k]
-    if kind in (ARRIVAL, CHANGE) and state.memory[K] == rate:
-        return float(state.memory[K + 1])  # nothing rings sooner or later than before
-    state.memory[K] = rate
-    state.memory[K + 1] = state.clock[0] + exponential(state.random, rate)
-    return float(state.memory[K + 1])
+    if kind in (ARRIVAL, CHANGE) and state.memory[total_rate] == rate:
+        return float(state.memory[next_ring])  # nothing rings sooner or later than before
+    state.memory[total_rate] = rate
+    state.memory[next_ring] = state.clock[0] + exponential(state.random, rate)
+    return float(state.memory[next_ring])
+
+
+def _timers_data(system: System, policy: RandomizedTimers) -> TimersData:
+    return TimersData(policy.rate, policy.power, policy.floor)
+
+
+def _timers_keep(types: int) -> tuple[int, int]:
+    return types + 2, types
+
+
+TIMERS_RULE = Rule(randomized_timers, constants=_timers_data, keeps=_timers_keep)

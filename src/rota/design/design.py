@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import brentq
 
 from rota.analysis import analyze
-from rota.arguments import whole
-from rota.capacity import Load, system_load
+from rota.arguments import whole, with_parameters_of
+from rota.capacity import Load, check_load, system_load
 from rota.design.deadline import Deadline
 from rota.design.fairness import ResponseLimits
 from rota.design.switching import SwitchingRate, Yardstick, choose_switching_rate, choose_within, measure
@@ -45,54 +45,12 @@ class Design:
     remarks: tuple[str, ...] = ()
 
 
-def design_policy(
-    system: System,
-    preemption: Preemption | None = None,
-    *,
-    switching_rate: float | None = None,
-    setup_rate: float | None = None,
-    objective: Objective = "load",
-    by: Yardstick | None = None,
-    route: RouteChoice = "type-order",
-    opening: Opening = "late",
-    seed: int = 0,
-    max_response_time: Mapping[str, float] | None = None,
-    time_limit_s: float = 30.0,
-    progress: Callable[[TuneProgress], None] | None = None,
-) -> MSR:
-    """A good MSR policy for a system; sizes are taken as exponential.
-
-    `preemption` and `setup_rate` are the system's unless given. `objective="load"`: the paper's design, candidates and weights that
-    balance the loads of the types (Eq. optimization, solved to optimality), in a loop in lexicographic order, with the best switching rate.
-    `objective="response-time"`: from there on everything is tuned on E[T], and never ends worse. With it, `max_response_time`, as
-    `{"train": 5.0}`, limits E[T_i] of some types; `Infeasible` if no policy that keeps the limits was found.
-
-    `switching_rate` is kept if given; None means: choose it, `by` the exact E[T] (default where that is estimated to fit the time limit),
-    the prediction or a bound. `route`, `opening`: how an nMSR moves between schedules, see `rota.MSR`; "random" orders by `seed`, "search"
-    the best by prediction. `time_limit_s` is for all of it: what would take longer is left out, or done by the prediction.
-    `rota.design.find_design` also tells what was.
-    """
-    return find_design(
-        system,
-        preemption,
-        switching_rate=switching_rate,
-        setup_rate=setup_rate,
-        objective=objective,
-        by=by,
-        route=route,
-        opening=opening,
-        seed=seed,
-        max_response_time=max_response_time,
-        time_limit_s=time_limit_s,
-        progress=progress,
-    ).policy
-
-
 @one_thread()
 def find_design(
     system: System,
     preemption: Preemption | None = None,
     *,
+    load: Load | None = None,
     switching_rate: float | None = None,
     setup_rate: float | None = None,
     objective: Objective = "load",
@@ -116,8 +74,10 @@ def find_design(
     limits = ResponseLimits.of(system, max_response_time)
     if not time_limit_s >= 0:
         raise BadSpec([Problem("time_limit_s", "must not be negative", time_limit_s)])
+    if load is not None:
+        check_load(load, system)
     deadline = Deadline.after(time_limit_s)
-    best = system_load(system, time_limit_s=max(time_limit_s, _LOAD_S))
+    best = load or system_load(system, time_limit_s=max(time_limit_s, _LOAD_S))
     policy = balanced_policy(system, best, preemption, setup_rate=setup_rate, opening=opening)
     policy = _routed(system, policy, route, seed, deadline)
     choice = None
@@ -142,6 +102,24 @@ def find_design(
     yardstick = by or ("exact" if all(answer.has_exact for answer in answers) else "prediction")
     before, after = (measure(answer, yardstick) for answer in answers)
     return Design(found if after <= before or limits.any else policy, choice, remarks)
+
+
+@with_parameters_of(find_design)
+def design_policy(*arguments: Any, **options: Any) -> MSR:
+    """A good MSR policy for a system; sizes are taken as exponential.
+
+    `preemption` and `setup_rate` are the system's unless given. `load`: the answer of `rota.system_load`, if it is known already.
+    `objective="load"`: the paper's design, candidates and weights that balance the loads of the types (Eq. optimization, solved to
+    optimality), in a loop in lexicographic order, with the best switching rate. `objective="response-time"`: from there on everything is
+    tuned on E[T], and never ends worse. With it, `max_response_time`, as `{"train": 5.0}`, limits E[T_i] of some types; `Infeasible` if no
+    policy that keeps the limits was found.
+
+    `switching_rate` is kept if given; None means: choose it, `by` the exact E[T] (default where that is estimated to fit the time limit),
+    the prediction or a bound. `route`, `opening`: how an nMSR moves between schedules, see `rota.MSR`; "random" orders by `seed`, "search"
+    the best by prediction. `time_limit_s` is for all of it: what would take longer is left out, or done by the prediction.
+    `rota.design.find_design` also tells what was.
+    """
+    return find_design(*arguments, **options).policy
 
 
 def balanced_policy(

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
-from rota.decide import policy_name
 from rota.errors import RotaError
 from rota.live.errors import Refused
 from rota.live.faults import Faults
@@ -22,7 +21,7 @@ from rota.live.processes.descriptors import raise_limit
 from rota.live.service import Service
 from rota.live.standard_error import heard, unfailing
 from rota.live.storage.private_files import make_private
-from rota.policy import PlanFile
+from rota.policy import PlanFile, policy_name
 
 __all__ = ["run_daemon"]
 
@@ -109,8 +108,8 @@ def introduction(service: Service) -> list[str]:
     preemption = {"none": "no job is stopped", "suspend": "jobs may be suspended", "requeue": "jobs may be ended and started again"}
     how = preemption[lifecycle.settings.preemption]
     first = f"plan {lifecycle.plan_number}: {policy_name(lifecycle.scheduler.policy)} on {has}; load {service.planner.load:.3g}; {how}"
-    held = [f"{name} by {way}" for name, way in lifecycle.allocation.limits.enforcement().items() if way]
-    lines = [first, *lifecycle.allocation.limits.remarks()]
+    held = [f"{name} by {way}" for name, way in lifecycle.allocation.enforcement().items() if way]
+    lines = [first, *lifecycle.allocation.remarks()]
     if held:
         lines.insert(1, f"jobs are held to their share of {', '.join(held)}")
     if os.geteuid() == 0:

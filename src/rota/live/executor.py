@@ -271,8 +271,8 @@ class Executor:
             elif do == Do.START:
                 self.supervisors.start(self._program(job))
             else:
-                if do == Do.RESUME and (cores := self.lifecycle.allocation.cores(job)) is not None:
-                    self.supervisors.move(id, attempt, cores)
+                if do == Do.RESUME and (moved := self.lifecycle.allocation.moves(job)):
+                    self.supervisors.move(id, attempt, moved)
                 self.supervisors.send(id, attempt, _SIGNALS[do])
 
     def _program(self, job: Job) -> Program:
@@ -288,7 +288,7 @@ class Executor:
             index=job.idx,
             grace_s=lifecycle.settings.grace_s,
             token=request.token,
-            **lifecycle.allocation.terms(job, request.demand),
+            share=lifecycle.allocation.terms(job, request.demand),
         )
 
     def _notes(self) -> dict[str, Any]:

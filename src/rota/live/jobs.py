@@ -5,7 +5,7 @@ The other side of the wire has its own view of a job, `messages.Job`. A diagram 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 __all__ = ["BEFORE_START", "ENDED", "IN_SERVICE", "NEXT_STATES", "Cancel", "Job", "JobState", "Request"]
@@ -94,8 +94,7 @@ class Job:
     ended: float | None = None
     response_s: float | None = None
     exit_code: int | None = None
-    cores: str | None = None  # comma list
-    gpus: str | None = None
     pid: int | None = None
     cancel: Cancel = Cancel.NO
     reason: str = ""
+    share: dict[str, list[int]] = field(default_factory=dict)  # the cores, devices … that it has, by kind; replaced, never changed

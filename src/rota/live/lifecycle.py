@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from rota import __version__
 from rota.arrays import Int
-from rota.decide import policy_name
 from rota.errors import BadSpec, Problem
 from rota.events import Eligible, End, Event, Requeue, Resume, Serve, Start, Suspend, Swap
 from rota.live.actions import Action, Do
@@ -33,6 +32,7 @@ from rota.live.new_jobs import HELD_BY_REQUEST, new_jobs
 from rota.live.outcome import EndedJob, Observation, Outcome
 from rota.live.processes.records import Attempt
 from rota.live.resources.allocation import Allocation
+from rota.live.resources.kinds import texts_of
 from rota.live.scheduling.dependencies import Dependencies
 from rota.live.scheduling.job_class import class_again
 from rota.live.scheduling.scheduler import OWN, Decision, Scheduler
@@ -52,7 +52,7 @@ from rota.live.stimuli import (
     TimerRang,
 )
 from rota.model.live import OWN_TYPE
-from rota.policy import PlanFile
+from rota.policy import PlanFile, policy_name
 
 __all__ = ["Lifecycle", "is_unwanted", "was_stopped"]
 
@@ -182,7 +182,7 @@ class Lifecycle:
         """The jobs of a request, to be written down before anybody hears that they are accepted. Changes nothing."""
         new = new_jobs(asked, self.system, token=token, at=at, boot=self.boot, job=self.last_job + 1, request=self.last_request + 1)
         if new.request.type == OWN_TYPE:
-            self.allocation.limits.check(new.request.demand)
+            self.allocation.check(new.request.demand)
         if missing := [id for id in (*asked.after, *asked.after_any) if self.find(id) is None]:
             more = [Problem("after", f"and {len(missing) - _MOST_NAMED:,} more")] * (len(missing) > _MOST_NAMED)
             raise BadSpec([*(Problem("after", f"there is no job {id}") for id in missing[:_MOST_NAMED]), *more])
@@ -310,7 +310,7 @@ class Lifecycle:
             job.state, job.attempt, job.pid = JobState.STARTING, job.attempt + 1, None
             job.since_boot, job.started = self._at.boot, job.started or self._at.wall
             out.starts += 1
-            out.events.append(Start(id, job.attempt, job.cores, job.gpus))
+            out.events.append(Start(id, job.attempt, texts_of(job.share)))
             self._act(Do.START, job)
         if ask_again:
             self._do(self.scheduler.look_again(self._now))
@@ -329,7 +329,7 @@ class Lifecycle:
 
     def _never_began(self, job: Job) -> None:
         """A job is preempted whose start is not carried out yet: it stays in the queue, and is at no time on the machine beside others."""
-        self.allocation.give_back(job)
+        self.allocation.release(job)
         job.state, job.since_boot = JobState.WAITING, None
         if job.attempt == 1:
             job.started = None
@@ -357,7 +357,7 @@ class Lifecycle:
             job.since_boot = seen.started_boottime  # the program, not the decision to start it
         stopped = was_stopped(job, seen)
         self._out_of_service(job, ended)
-        self.allocation.give_back(job)
+        self.allocation.release(job)
         self._act(Do.FORGET, job)
         if stopped:
             job.state, job.restarts = JobState.WAITING, job.restarts + (seen.pid is not None)
@@ -378,7 +378,7 @@ class Lifecycle:
         if job is None or job.attempt != event.attempt:
             return
         if job.cancel or job.state not in IN_SERVICE:  # it was never run: it can simply leave, or wait
-            self._over(job.id, job.attempt, Attempt("ended", boot=self.boot, told=True))
+            self._over(job.id, job.attempt, Attempt("ended", boot=self.boot, asked_to_end=True))
         else:
             self._act(Do.START, job)
 
@@ -457,7 +457,7 @@ class Lifecycle:
         for id, (seen, _) in event.found.items():
             if seen is not None and seen.state == "ended":
                 job = self.jobs[id]
-                job.cores = job.gpus = None  # nobody has them any more
+                job.share = {}  # nobody has it any more
                 if was_stopped(job, seen):
                     self._over(id, job.attempt, seen)
                     found[id] = Found(None, JobState.WAITING)
@@ -553,7 +553,7 @@ class Lifecycle:
             type, demand = class_again(request, self.system)
         except BadSpec as error:
             return f"{TOO_LARGE}: {'; '.join(map(str, error.problems))}"
-        demand = self.allocation.limits.whole(demand) if type == OWN_TYPE else demand
+        demand = self.allocation.whole(demand) if type == OWN_TYPE else demand
         if (type, demand) == (request.type, request.demand):
             return request
         self.last_request += 1
@@ -579,7 +579,7 @@ class Lifecycle:
 
 def was_stopped(job: Job, seen: Attempt) -> bool:
     """Whether an attempt that is over is followed by another. One that ended before it heard that it should stop has ended."""
-    return seen.state == "ended" and seen.told and not job.cancel and (job.state == JobState.STOPPING or seen.pid is None)
+    return seen.state == "ended" and seen.asked_to_end and not job.cancel and (job.state == JobState.STOPPING or seen.pid is None)
 
 
 def is_unwanted(job: Job) -> bool:

@@ -22,6 +22,7 @@ from rota.events import End, Event, Recover, Requeue, Resume, Start, Submit, Sus
 from rota.live.errors import Damaged, Refused
 from rota.live.jobs import BEFORE_START, ENDED, Job, JobState, Request
 from rota.live.processes.records import boot_id, look
+from rota.live.resources.kinds import share_of
 from rota.live.storage.database import Database
 from rota.live.storage.event_log import EventLog
 
@@ -107,7 +108,7 @@ class _Past:
             return
         elif isinstance(event, Start):
             job.state, job.attempt, job.started = JobState.RUNNING, event.attempt, job.started or t
-            job.cores, job.gpus = event.cores, event.gpus
+            job.share = share_of(event.numbers)
             if job.sequence is None:
                 self._last_place += 1
                 job.sequence = self._last_place
@@ -116,7 +117,7 @@ class _Past:
         elif isinstance(event, End) and event.outcome in ENDED:
             job.state, job.exit_code, job.ended = JobState(event.outcome), event.exit_code, t
             job.response_s, job.served_s = event.response_s, event.run_s or 0.0
-            job.since_boot = job.cores = job.gpus = None
+            job.since_boot, job.share = None, {}
 
     def settle(self, job: Job, run_directory: str) -> bool:
         """Looks where a job is that has not ended. Whether it was closed, because nothing is known of it or it cannot be run."""
@@ -137,7 +138,7 @@ class _Past:
 
     def _close(self, job: Job, outcome: JobState, reason: str) -> bool:
         job.state, job.reason, job.ended = outcome, reason, time.time()
-        job.response_s, job.since_boot, job.cores, job.gpus = max(job.ended - job.submitted, 0.0), None, None, None
+        job.response_s, job.since_boot, job.share = max(job.ended - job.submitted, 0.0), None, {}
         return True
 
     def _job(self, id: int) -> Job | None:

@@ -53,7 +53,7 @@ def _interpret(job: Job, seen: Attempt | None, boot: str, same_boot: bool, began
     if seen.state == "absent" and job.cancel:
         seen = Attempt("ended", boot=boot)  # it was never run, and is not wanted any more
     elif seen.state == "absent" and job.state not in IN_SERVICE:
-        job.state, job.cores, job.gpus = JobState.WAITING, None, None
+        job.state, job.share = JobState.WAITING, {}
         return Found(None, JobState.WAITING)
     # One that is being cancelled still runs, for the scheduler.
     runs = job.state in IN_SERVICE or (job.cancel and job.state == JobState.STOPPING)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rota.errors import BadSpec, Problem, problems_of
 from rota.model.system import SECONDS, TimeUnit
 
-__all__ = ["OWN_TYPE", "LiveSettings", "live_settings"]
+__all__ = ["OWN_TYPE", "LiveSettings", "live_settings", "unknown_resources"]
 
 OWN_TYPE = "own"  # what the scheduler calls jobs that no type encloses; so no type has this name
 
@@ -55,8 +55,13 @@ def live_settings(raw: Any, resources: tuple[str, ...], source: str | None = Non
         settings = LiveSettings.model_validate({} if raw is None else raw)
     except ValidationError as error:
         raise BadSpec([Problem(f"live.{p.place}" if p.place else "live", p.rule, p.value) for p in problems_of(error)], source) from None
-    unknown = [name for name in settings.releasable if name not in resources]
-    if unknown:
-        rule = f"the server has no such resource (it has: {', '.join(resources)})"
-        raise BadSpec([Problem(f"live.releasable.{name}", rule) for name in unknown], source)
+    problems = unknown_resources(settings, resources)
+    if problems:
+        raise BadSpec(problems, source)
     return settings
+
+
+def unknown_resources(settings: LiveSettings, resources: tuple[str, ...]) -> list[Problem]:
+    """A problem for each resource that the settings name and the server does not have."""
+    rule = f"the server has no such resource (it has: {', '.join(resources)})"
+    return [Problem(f"live.releasable.{name}", rule) for name in settings.releasable if name not in resources]

@@ -21,7 +21,8 @@ from rota.arguments import write_text
 from rota.arrays import Array
 from rota.display import html_table, html_title, number
 from rota.errors import BadSpec, Problem
-from rota.model.sizes import Exponential, SizeDistribution
+from rota.model.distribution import SizeDistribution
+from rota.model.phase_types import Exponential
 
 __all__ = ["SECONDS", "JobType", "Preemption", "System", "TimeUnit", "check_system"]
 

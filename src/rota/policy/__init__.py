@@ -1,16 +1,20 @@
-"""Policies as plain frozen data; save and load as JSON."""
+"""Policies as plain frozen data, each with one record from which all lists of policies derive; save and load as JSON."""
 
+from rota.policy.codec import policy_from_dict, policy_to_dict
+from rota.policy.custom import Custom
 from rota.policy.files import policy_from_json, policy_to_json, read_policy, save_policy
-from rota.policy.msr import MSR, EmptySlots, Opening, Route, is_strongly_connected, repeats_itself, stationary_law
-from rota.policy.others import EASY, FCFS, Custom, FirstFit, MaxWeight, RandomizedTimers, ServerFilling
+from rota.policy.lookup import as_policies, as_policy
+from rota.policy.msr import MSR, EmptySlots, Opening, Route, is_strongly_connected, msr_name, repeats_itself, stationary_law
 from rota.policy.plan_file import PlanFile, plan_file_from_json, plan_file_to_json, read_plan_file
-
-Policy = FCFS | FirstFit | EASY | ServerFilling | MaxWeight | RandomizedTimers | MSR | Custom
+from rota.policy.queue_order import EASY, FCFS, FirstFit, ServerFilling
+from rota.policy.registry import POLICY_NAMES, Policy, Record, draws, policy_name, preempts, record_named, record_of, records, register
+from rota.policy.weights import MaxWeight, RandomizedTimers
 
 __all__ = [
     "EASY",
     "FCFS",
     "MSR",
+    "POLICY_NAMES",
     "Custom",
     "EmptySlots",
     "FirstFit",
@@ -19,15 +23,28 @@ __all__ = [
     "PlanFile",
     "Policy",
     "RandomizedTimers",
+    "Record",
     "Route",
     "ServerFilling",
+    "as_policies",
+    "as_policy",
+    "draws",
     "is_strongly_connected",
+    "msr_name",
     "plan_file_from_json",
     "plan_file_to_json",
+    "policy_from_dict",
     "policy_from_json",
+    "policy_name",
+    "policy_to_dict",
     "policy_to_json",
+    "preempts",
     "read_plan_file",
     "read_policy",
+    "record_named",
+    "record_of",
+    "records",
+    "register",
     "repeats_itself",
     "save_policy",
     "stationary_law",

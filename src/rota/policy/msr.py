@@ -19,8 +19,9 @@ from rota.arrays import Array, Int
 from rota.display import html_table, html_title, jobs_together, number, per_cent
 from rota.errors import BadSpec, Problem
 from rota.model import Preemption
+from rota.policy.registry import Policy, Record, register
 
-__all__ = ["MSR", "EmptySlots", "Opening", "Route"]
+__all__ = ["MSR", "EmptySlots", "Opening", "Route", "is_strongly_connected", "msr_name", "repeats_itself", "stationary_law"]
 
 
 Route = Literal["type-order", "fastest-first", "parallel"]
@@ -29,7 +30,7 @@ EmptySlots = Literal["virtual", "skip"]
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class MSR:
+class MSR(Policy):
     """A rota: candidates (n, K), their weights π (n,), and the clock that moves from one to the next.
 
     `switching_rate` α: mean number of departures from working states per unit of working time. The candidates are visited in a loop, in
@@ -264,3 +265,44 @@ def _route(route: Route | Sequence[Sequence[int]], n: int, K: int, problems: lis
     if len(orders) != n or any(sorted(order) != list(range(K)) for order in orders):
         problems.append(Problem("route", f"needs {n} orders of the types 0…{K - 1}, one per candidate", route))
     return orders
+
+
+# ---------------------------------------------------------------------------------------------------------------- names and records
+
+_LETTERS: dict[Preemption, str] = {"full": "p", "none": "n", "setup": "s"}  # the paper's
+
+
+def msr_name(preemption: Preemption, backfill: bool = False) -> str:
+    """What an MSR is called: pMSR, nMSR or sMSR, with "+backfill" where gaps are filled from the queue."""
+    return f"{_LETTERS[preemption]}MSR{'+backfill' if backfill else ''}"
+
+
+def _register(preemption: Preemption, backfill: bool, title: str, colour: str, mark: str, plan: int, note: str) -> None:
+    register(
+        Record(
+            name=msr_name(preemption, backfill),
+            policy=MSR,
+            rule=f"rota.decide.backfill:{preemption.upper()}_RULE" if backfill else "rota.decide.msr:MSR_RULE",
+            title=title,
+            preemption=preemption,
+            throughput_optimal=not backfill,  # theory says nothing about backfilling
+            colour=colour,
+            mark=mark,
+            where={"preemption": preemption, "backfill": backfill},
+            kind="msr",
+            codec="rota.policy.msr_codec:MSR_CODEC",
+            designed=True,
+            draws=True,
+            plan=plan,
+            looks_at="order of arrival" if backfill else "no",
+            stability_note=note,
+        )
+    )
+
+
+_register("full", False, "the rota", "#0072B2", "square", 71, "designed for the load")
+_register("none", False, "the rota without preemption", "#D55E00", "diamond", 91, "switching slowly enough")
+_register("setup", False, "the rota with setups", "#882255", "triangle-down", 81, "switching slowly enough")
+_register("full", True, "the rota with backfilling", "#47D2E8", "triangle-up", 70, "not proved")
+_register("none", True, "the rota with backfilling, without preemption", "#AB6D6C", "cross", 90, "not proved")
+_register("setup", True, "the rota with setups and backfilling", "#BE6DF2", "circle", 80, "not proved")

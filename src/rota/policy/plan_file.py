@@ -9,17 +9,17 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rota.errors import BadSpec, Problem
-from rota.model import System
+from rota.errors import BadSpec, Problem, version_problem
+from rota.model import System, system_from_dict, system_to_dict
 from rota.model.live import LiveSettings, live_settings
-from rota.model.spec import system_from, write_toml
-from rota.policy.files import WithoutRota, policy_from_json, policy_to_json, text_of
+from rota.policy.codec import policy_from_dict, policy_to_dict
+from rota.policy.files import text_of
 from rota.policy.msr import MSR
+from rota.policy.registry import Policy
 
 __all__ = ["PLAN_VERSION", "PlanFile", "plan_file_from_json", "plan_file_to_json", "read_plan_file"]
 
@@ -34,7 +34,7 @@ class PlanFile:
     """
 
     system: System
-    policy: MSR | WithoutRota
+    policy: Policy
     live: LiveSettings = field(default_factory=lambda: LiveSettings())
     load: float | None = None
     predicted: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -55,10 +55,10 @@ def plan_file_to_json(plan: PlanFile) -> str:
     """The file's text."""
     content: dict[str, Any] = {
         "rota_plan": PLAN_VERSION,
-        "system": tomllib.loads(write_toml(plan.system)),
+        "system": system_to_dict(plan.system),
         "live": plan.live.model_dump(exclude_defaults=True),
         "load": plan.load,
-        "policy": json.loads(policy_to_json(plan.policy)),
+        "policy": policy_to_dict(plan.policy),
         "predicted": plan.predicted,
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
@@ -74,8 +74,8 @@ def plan_file_from_json(text: str, source: str | None = None) -> PlanFile:
         raise BadSpec([Problem("file", "is a policy and not a plan: rota serve SYSTEM.toml --policy FILE runs it")], source)
     if not isinstance(raw, dict) or "rota_plan" not in raw:
         raise BadSpec([Problem("file", 'is not a plan of Rota: it needs "rota_plan": 1 (from: rota plan FILE)')], source)
-    if raw["rota_plan"] != PLAN_VERSION:
-        raise BadSpec([Problem("rota_plan", f"this release reads version {PLAN_VERSION} of the format", raw["rota_plan"])], source)
+    if wrong := version_problem("rota_plan", raw["rota_plan"], PLAN_VERSION, "rota plan FILE makes it anew"):
+        raise BadSpec([wrong], source)
     known = {"rota_plan", "system", "live", "load", "policy", "predicted"}
     problems = [Problem(name, "is not a known key") for name in raw if name not in known]
     problems += [Problem(name, "is missing") for name in ("system", "policy") if not isinstance(raw.get(name), dict)]
@@ -87,8 +87,8 @@ def plan_file_from_json(text: str, source: str | None = None) -> PlanFile:
     if problems:
         raise BadSpec(problems, source)
     try:
-        system = system_from(raw["system"])
-        policy = policy_from_json(json.dumps(raw["policy"]))
+        system = system_from_dict(raw["system"])
+        policy = policy_from_dict(raw["policy"])
         live = live_settings(raw.get("live"), system.resources)
     except BadSpec as error:
         raise BadSpec(error.problems, source) from None

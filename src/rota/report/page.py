@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from rota.policy import policy_to_json
+from rota.policy import MSR, msr_name, policy_to_json
 from rota.report.against import response_times_against_load
 from rota.report.distributions import ccdf_table, response_time_ccdf
 from rota.report.packing import schedules
 from rota.report.page_parts import html_table, plus_minus, policies_side_by_side, value
 from rota.report.save import PAGE_POLICY, chart_script, library_script
-from rota.study.plan_words import TITLES, in_three
+from rota.study.plan_words import in_three, title_of
 
 if TYPE_CHECKING:
     from rota.study import Plan
@@ -93,7 +93,7 @@ def _answer(plan: Plan, source: str) -> str:
     return f"""<header>
 <p class="kicker">Plan for {escape(source)} · preemption “{plan.system.preemption}” · {len(plan.system.names)} job types,
 {len(plan.system.resources)} resources</p>
-<h1>Run {escape(TITLES[name])} <small>{escape(name)}</small></h1>
+<h1>Run {escape(title_of(name))} <small>{escape(name)}</small></h1>
 {lead}
 </header>
 <div class="tiles">{tiled}</div>
@@ -134,10 +134,10 @@ def _limits(plan: Plan) -> str:
 
 
 def _rota(plan: Plan) -> str:
-    own = {"full": "pMSR", "none": "nMSR", "setup": "sMSR"}[plan.system.preemption]
-    filled = plan.results[f"{own}+backfill"].policy
+    own = msr_name(plan.system.preemption)
+    filled = plan.results[msr_name(plan.system.preemption, backfill=True)].policy
     same = np.array_equal(filled.candidates, plan.rota.candidates) if hasattr(filled, "candidates") else False
-    chosen = plan.recommended_name.removesuffix("+backfill").endswith("MSR")
+    chosen = isinstance(plan.recommended, MSR)
     role = "" if chosen else " It is not what is recommended at this load, but what carries most when load grows."
     other = "" if same else " With backfilling another rota does better; it is in the comparison below."
     one = " It has one set of jobs only, so it never switches." if len(plan.rota.weights) == 1 else ""
@@ -149,7 +149,7 @@ def _rota(plan: Plan) -> str:
 
 
 def _types(plan: Plan) -> str:
-    own = {"full": "pMSR", "none": "nMSR", "setup": "sMSR"}[plan.system.preemption]
+    own = msr_name(plan.system.preemption)
     answer, system, rota, chosen = plan.analysis, plan.system, plan.results[own], plan.results[plan.recommended_name]
     rate = np.where(system.arrival_rate > 0, system.arrival_rate, np.nan)
     exact = answer.response_time if plan.exact else np.full(len(rate), np.nan)
@@ -280,7 +280,7 @@ def _how(plan: Plan, command: str, spec: str) -> str:
         "versions": f"Rota {plan.version}, Python {sys.version.split()[0]}, NumPy {np.__version__}, Polars {pl.__version__}",
     }
     listed = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in facts.items())
-    policy = escape(policy_to_json(plan.recommended))  # type: ignore[arg-type]  # a plan recommends no function of one's own
+    policy = escape(policy_to_json(plan.recommended))
     return f"""<h2>How this was made</h2>
 <dl>{listed}</dl>
 <p>The same seed gives the same jobs. Tuning a rota stops by the clock, so on another machine the rota may differ a little.</p>

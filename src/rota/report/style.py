@@ -1,8 +1,9 @@
 """How all charts look: one configuration, one colour and one mark per policy, a palette for the job types, axes that people can read.
 
-Policies and job types are different things, so each has colours of its own. The colours of the policies were searched for: any two of them
-differ clearly for people with any kind of colour vision, on white, and the three that MSR policies are compared with most are from Okabe
-and Ito's palette. Those of the types are Paul Tol's "muted" ones. What a colour says, the shape of a point says too.
+Policies and job types are different things, so each has colours of its own. Those of the policies are in their records
+(`rota.policy.registry`), and were searched for: any two of them differ clearly for people with any kind of colour vision, on white, and
+the three that MSR policies are compared with most are from Okabe and Ito's palette. Those of the types are Paul Tol's "muted" ones.
+What a colour says, the shape of a point says too.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from zlib import crc32
 
 import altair as alt
 
+from rota.policy import record_named
+
 __all__ = [
     "CONFIG",
     "INK",
-    "POLICY_COLOURS",
     "TYPE_COLOURS",
     "below",
     "beside",
@@ -37,21 +39,6 @@ INK, GREY, LIGHT = "#222222", "#767676", "#e4e4e4"
 WIDTH, HEIGHT = 520, 340
 TIME = "units of time"
 
-POLICY_COLOURS = {
-    "fcfs": "#000000",
-    "first-fit": "#E69F00",
-    "easy": "#6D5005",
-    "server-filling": "#9E4869",
-    "max-weight": "#77AB9B",
-    "max-weight-np": "#A7C28C",
-    "randomized-timers": "#4838BF",
-    "pMSR": "#0072B2",
-    "pMSR+backfill": "#47D2E8",
-    "nMSR": "#D55E00",
-    "nMSR+backfill": "#AB6D6C",
-    "sMSR": "#882255",
-    "sMSR+backfill": "#BE6DF2",
-}
 _OTHER_COLOURS = ("#7F7F7F", "#CC79A7", "#009E73", "#56B4E9", "#B8860B", "#E15759")
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 TYPE_COLOURS = ("#88CCEE", "#CC6677", "#117733", "#DDCC77", "#332288", "#AA4499", "#44AA99", "#999933", "#882255")
@@ -108,14 +95,15 @@ def policy_colour(name: str) -> str:
     "nMSR (1)", the first of several in a comparison, is drawn as "nMSR".
     """
     name = name.removesuffix(" (1)")
-    return POLICY_COLOURS.get(name) or _OTHER_COLOURS[_hash(name) % len(_OTHER_COLOURS)]
+    record = record_named(name)
+    return record.colour if record is not None else _OTHER_COLOURS[_hash(name) % len(_OTHER_COLOURS)]
 
 
 def policy_shape(name: str) -> str:
     """The shape of a policy's points: policies of one family differ, and so do policies of a similar colour."""
     name = name.removesuffix(" (1)")
-    place = list(POLICY_COLOURS).index(name) if name in POLICY_COLOURS else _hash(name)
-    return _SHAPES[place % len(_SHAPES)]
+    record = record_named(name)
+    return record.mark if record is not None else _SHAPES[_hash(name) % len(_SHAPES)]
 
 
 def policy_colours(names: Sequence[str]) -> Any:

@@ -34,10 +34,8 @@ def load_table(
     prediction are given in any case.
     """
     from rota.analysis import analyze
-    from rota.decide import policy_name
-    from rota.policy import MSR
+    from rota.policy import MSR, as_policy, policy_name
     from rota.simulation import simulate
-    from rota.simulation.named import as_policy
 
     rows = []
     for given in policies:

@@ -184,22 +184,24 @@ def watch(system: System, policy: MSR, *, jobs: int = 60, seed: int = 0) -> Watc
 
     The run is that of `rota.simulate` with the same seed, event by event; the decisions are the same function, asked one by one.
     """
-    from rota.decide import brain_of, policy_name
-    from rota.policy import Custom
+    from rota.decide import decider_of
+    from rota.decide.msr import PLACE
+    from rota.decide.state import SWITCHING
+    from rota.policy import Custom, policy_name
     from rota.process import build_process
     from rota.simulation import simulate
 
-    brain, process = brain_of(system, policy), build_process(system, policy)
+    decider, process = decider_of(system, policy), build_process(system, policy)
     moves: list[tuple[float, int, bool]] = []
 
     def decide(state: Any, target: Any) -> float:
-        again = float(brain.decide(state, target))
-        now = int(state.counters[0]), bool(state.mode[0] == 0)
+        again = float(decider.decide(state, target))
+        now = int(state.counters[PLACE]), bool(state.mode[SWITCHING] == 0)
         if not moves or moves[-1][1:] != now:
             moves.append((float(state.clock[0]), *now))
         return again
 
-    spied = Custom(decide, policy_name(policy), brain.data, brain.memory, brain.counters, compiled=False)
+    spied = Custom(decide, policy_name(policy), decider.data, decider.memory, decider.counters, compiled=False)
     log = simulate(system, spied, jobs=max(4 * jobs, _ENOUGH), seed=seed, log_jobs=jobs).log
     assert log is not None
     end = float(np.asarray(log["time"].max()))

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.arrays import Array, Int
-from rota.decide import Brain, State
+from rota.decide import Decider, State
 from rota.model import System
 from rota.model.workload import Chunk
 from rota.simulation.engine import STARTED
 from rota.simulation.run import Run
+from rota.simulation.server import BEGUN, NEXT_JOB, RUNNING, STOP, UNUSED, WAKE
 
 __all__ = ["Ahead", "Present"]
 
@@ -41,11 +42,11 @@ class Present:
 class Ahead(Run):
     """A simulation that begins in a given state. `remaining` (places,): what each job still needs."""
 
-    def __init__(self, system: System, brain: Brain, present: Present, remaining: Array, seed: np.random.SeedSequence) -> None:
-        super().__init__(system, brain, seed, batch_jobs=_ALL, log_jobs=_ALL)
+    def __init__(self, system: System, decider: Decider, present: Present, remaining: Array, seed: np.random.SeedSequence) -> None:
+        super().__init__(system, decider, seed, batch_jobs=_ALL, log_jobs=_ALL)
         have, s, now = len(present.kinds), present.state, float(present.state.clock[0])
         self._make_room(have + 1024)
-        jobs, body = self._jobs, self.body
+        jobs, server = self._jobs, self.server
         for name in _OF_JOBS:
             jobs[name][:have] = getattr(s, name)
         jobs["kind"][:have], jobs["position"], jobs["arrival"][:have] = present.kinds, -1, now
@@ -53,19 +54,21 @@ class Ahead(Run):
         self.state = self.state._replace(data=s.data, **{name: getattr(s, name).copy() for name in (*_SERVER, *_OF_POLICY)})
 
         unused = np.concatenate([np.arange(have, len(jobs)), np.flatnonzero(present.kinds < 0)])
-        body.unused[: len(unused)] = unused
+        server.unused[: len(unused)] = unused
         running = np.flatnonzero(present.serving)
         ends = now + jobs["remaining"][running]
         order = np.argsort(ends, kind="stable")  # what is sorted is a heap
-        body.heap[: len(running)], body.ends[: len(running)] = running[order], ends[order]
+        server.heap[: len(running)], server.ends[: len(running)] = running[order], ends[order]
         jobs["position"][running[order]] = np.arange(len(running))
-        body.numbers[:4] = len(running), len(unused), present.next_sequence, not present.ask
-        body.times[0] = present.wake
+        numbers = server.numbers
+        numbers[RUNNING], numbers[UNUSED] = len(running), len(unused)
+        numbers[NEXT_JOB], numbers[BEGUN] = present.next_sequence, not present.ask
+        server.times[WAKE] = present.wake
         self.target[:] = s.running
 
     def go_on(self, chunk: Chunk, until: float) -> Array:
         """Lets the jobs of a chunk arrive, all by `until`, and goes on until then. What happened: (n, 4) time, kind, type, sequence."""
-        self.body.times[1] = until
+        self.server.times[STOP] = until
         self.feed(chunk, drain=True)
         entries = np.concatenate(self.log) if self.log else np.empty((0, 4))
         self.log.clear()
@@ -74,11 +77,11 @@ class Ahead(Run):
     def ask_again(self, now: float) -> None:
         """Something changed that the policy does not know of: it is asked at this time, before anything else happens."""
         self.state.clock[0] = max(now, self.now)
-        self.body.numbers[3] = 0
+        self.server.numbers[BEGUN] = 0
 
     def is_dead(self) -> bool:
         """Whether nothing will happen unless somebody arrives: nobody runs, and the policy waits for no time."""
-        return bool(self.body.numbers[0] == 0 and self.body.numbers[3] == 1 and not np.isfinite(self.body.times[0]))
+        return bool(self.server.numbers[RUNNING] == 0 and self.server.numbers[BEGUN] == 1 and not np.isfinite(self.server.times[WAKE]))
 
     @staticmethod
     def start_of(entries: Array, sequence: int) -> float | None:

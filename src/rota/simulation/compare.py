@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rota.decide import policy_name
 from rota.display import html_lines, html_table, html_title, number, verdict_cells
 from rota.errors import BadSpec, Problem, RotaError
 from rota.model import System, Workload
-from rota.policy import Policy
+from rota.policy import Policy, as_policies, policy_name
 from rota.simulation.arguments import checked_run
-from rota.simulation.named import as_policies, as_workload
+from rota.simulation.named import as_workload
 from rota.simulation.result import Result
 from rota.simulation.simulate import SimulationProgress, simulate
 from rota.simulation.statistics import difference_interval
@@ -102,7 +101,7 @@ class Comparison:
 
 def compare(
     system: System,
-    policies: Sequence[Policy | str],
+    policies: Sequence[Policy | str | Path],
     *,
     jobs: int | None = None,
     seed: int = 0,

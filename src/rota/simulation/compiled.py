@@ -13,10 +13,7 @@ from typing import Any
 
 import numba as nb
 
-from rota.decide.backfill import backfill_full, backfill_none, backfill_setup
-from rota.decide.msr import msr
-from rota.decide.queue_order import easy, fcfs, first_fit_policy, server_filling
-from rota.decide.weights import max_weight, randomized_timers
+from rota.decide import built_in
 from rota.kernel import kernel
 from rota.simulation.engine import engine
 from rota.simulation.own import bounds_checked, check_return_type, guarded, out_of_bounds, watched
@@ -24,7 +21,6 @@ from rota.simulation.own import bounds_checked, check_return_type, guarded, out_
 __all__ = ["runner_of"]
 
 _njit: Any = nb.njit
-_BUILT_IN = (fcfs, first_fit_policy, easy, server_filling, max_weight, randomized_timers, msr, backfill_full, backfill_none, backfill_setup)
 
 
 @cache
@@ -33,7 +29,7 @@ def runner_of(decide: Callable[..., float], compiled: bool | None = None, bounds
 
     With `bounds` a compiled function of a user's own looks at the bounds of arrays.
     """
-    if decide in _BUILT_IN:
+    if decide in built_in():
         plain: Callable[..., int] = _copy(decide, f"engine_{decide.__name__}")
         return plain if compiled is False else kernel(plain)
     if compiled is False or (compiled is None and not isinstance(decide, FunctionType | nb.core.dispatcher.Dispatcher)):

@@ -10,38 +10,52 @@ policy's timer, then arrivals.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from rota.arrays import Array, Int
-from rota.decide.state import ALL, ARRIVAL, COMPLETION, NONE, START, TIMER, State, youngest_running
+from rota.decide import job_lists
+from rota.decide.state import ALL, ARRIVAL, COMPLETION, KIND, NONE, START, SWITCHING, TIMER, TYPE, State, youngest_running
 from rota.kernel import kernel, prefetch
 from rota.simulation.heap import close_hole, insert, order, remove
-from rota.simulation.tally import CLOSED, LIMIT, SHIFT, Tally, bucket
+from rota.simulation.server import (
+    BEGUN,
+    EVENTS,
+    HOLE,
+    IN_BATCH,
+    LOGGED,
+    NEXT_ARRIVAL,
+    NEXT_JOB,
+    RUNNING,
+    STOP,
+    UNORDERED,
+    UNUSED,
+    WAKE,
+    Server,
+)
+from rota.simulation.tally import (
+    BATCH_BEGAN,
+    CLOSED,
+    COUNT,
+    LAST_EVENT,
+    LIMIT,
+    PRESENT,
+    RESPONSE,
+    SERVED,
+    SHIFT,
+    SLOWDOWN,
+    SQUARE,
+    SWITCHED,
+    WAITING,
+    Tally,
+    bucket,
+)
 
-__all__ = ["ARRIVE", "FINISH", "FULL_LOG", "PREEMPT", "STARTED", "WANTS_JOBS", "Body", "engine"]
+__all__ = ["ARRIVE", "FINISH", "FULL_LOG", "PREEMPT", "STARTED", "WANTS_JOBS", "engine"]
+
+link, unlink = kernel(job_lists.link), kernel(job_lists.unlink)
 
 WANTS_JOBS, FULL_LOG = 0, 1  # why the engine stopped
 ARRIVE, STARTED, PREEMPT, FINISH = 0, 1, 2, 3  # kinds of log entries
-
-
-class Body(NamedTuple):
-    """What the engine keeps beside the `State` that decisions see."""
-
-    kind: Int  # (jobs,) type of a job
-    arrival: Array  # (jobs,)
-    size: Array  # (jobs,)
-    remaining: Array  # (jobs,) of jobs that do not run
-    position: Int  # (jobs,) place in the heap, −1: not running
-    heap: Int  # (jobs,) running jobs, the next to end first
-    ends: Array  # (jobs,) when the job at this place of the heap ends
-    unused: Int  # (jobs,) stack of free places
-    # 0 heap size, 1 free places, 2 next sequence number, 3 started, 4 log entries, 5 events, 6 next arrival of the chunk, 7 jobs in batch,
-    # 8 whether the top of the heap is a hole: its job has left, and the next to start takes its place; 9 whether the heap has no order now
-    numbers: Int
-    times: Array  # 0 the policy's timer, 1 when to stop draining
-    log: Array  # (n, 4) time, kind, type, sequence number
 
 
 def decide(state: State, target: Int) -> float:
@@ -52,7 +66,7 @@ def decide(state: State, target: Int) -> float:
 def engine(
     state: State,
     target: Int,
-    body: Body,
+    server: Server,
     tally: Tally,
     arrivals: Array,
     kinds: Int,
@@ -63,50 +77,50 @@ def engine(
     checking: bool,
 ) -> int:
     """Runs until the chunk of arrivals is used up (`drain`: until no job is left, or the time to stop has come) or the log is full."""
-    numbers = body.numbers
+    numbers = server.numbers
     n = arrivals.shape[0]
-    if numbers[3] == 0:
-        numbers[3] = 1
-        state.event[0], state.event[1] = START, 0
+    if numbers[BEGUN] == 0:
+        numbers[BEGUN] = 1
+        state.event[KIND], state.event[TYPE] = START, 0
         state.scope[0] = ALL
-        body.times[0] = decide(state, target)
-        obey(state, target, body, tally, logging)
+        server.times[WAKE] = decide(state, target)
+        obey(state, target, server, tally, logging)
     while True:
-        k = numbers[6]
-        if k == n and not (drain and numbers[2] > 0 and present(state) > 0):
+        k = numbers[NEXT_ARRIVAL]
+        if k == n and not (drain and numbers[NEXT_JOB] > 0 and present(state) > 0):
             return WANTS_JOBS
-        if logging and numbers[4] + 2 * present(state) + 4 > body.log.shape[0]:
+        if logging and numbers[LOGGED] + 2 * present(state) + 4 > server.log.shape[0]:
             return FULL_LOG
         arrival = arrivals[k] if k < n else np.inf
-        ending = body.ends[0] if numbers[0] > 0 else np.inf
-        timer = body.times[0]
+        ending = server.ends[0] if numbers[RUNNING] > 0 else np.inf
+        timer = server.times[WAKE]
         if drain:
             following = min(ending, timer, arrival)
-            if following > body.times[1] or following == np.inf:
+            if following > server.times[STOP] or following == np.inf:
                 return WANTS_JOBS  # the time to stop has come, or jobs are left but nothing will ever happen
-        numbers[5] += 1
+        numbers[EVENTS] += 1
         if ending <= timer and ending <= arrival:
-            finish(state, body, tally, ending, logging)
+            finish(state, server, tally, ending, logging)
         elif timer <= arrival:
             state.clock[0] = timer
-            state.event[0], state.event[1] = TIMER, 0
+            state.event[KIND], state.event[TYPE] = TIMER, 0
         else:
             state.clock[0] = arrival
-            arrive(state, body, tally, kinds[k], sizes[k], estimates[k], logging)
-            numbers[6] = k + 1
-            if 0 < numbers[2] <= tally.numbers[LIMIT]:  # the job that came counts
-                numbers[7] += 1
-                if numbers[7] == 1 << tally.numbers[SHIFT]:
-                    numbers[7] = 0
+            arrive(state, server, tally, kinds[k], sizes[k], estimates[k], logging)
+            numbers[NEXT_ARRIVAL] = k + 1
+            if 0 < numbers[NEXT_JOB] <= tally.numbers[LIMIT]:  # the job that came counts
+                numbers[IN_BATCH] += 1
+                if numbers[IN_BATCH] == 1 << tally.numbers[SHIFT]:
+                    numbers[IN_BATCH] = 0
                     close_batch(state, tally)
-        tally.times[2] += (state.clock[0] - tally.times[1]) * state.mode[0]
-        tally.times[1] = state.clock[0]
+        tally.times[SWITCHED] += (state.clock[0] - tally.times[LAST_EVENT]) * state.mode[SWITCHING]
+        tally.times[LAST_EVENT] = state.clock[0]
         state.scope[0] = ALL
-        body.times[0] = decide(state, target)
-        obey(state, target, body, tally, logging)
-        close_hole(body)
+        server.times[WAKE] = decide(state, target)
+        obey(state, target, server, tally, logging)
+        close_hole(server)
         if checking:
-            check(state, target, body)
+            check(state, target, server)
 
 
 @kernel
@@ -119,90 +133,75 @@ def present(state: State) -> int:
 
 
 @kernel
-def arrive(state: State, body: Body, tally: Tally, i: int, size: float, estimate: float, logging: bool) -> None:
+def arrive(state: State, server: Server, tally: Tally, i: int, size: float, estimate: float, logging: bool) -> None:
     """A job joins the end of its type's list."""
-    numbers, now = body.numbers, state.clock[0]
-    numbers[1] -= 1
-    job = body.unused[numbers[1]]
-    body.kind[job], body.arrival[job], body.size[job], body.remaining[job] = i, now, size, size
-    state.sequence[job], state.estimate[job] = numbers[2], estimate
-    numbers[2] += 1
-    body.position[job] = -1
-    state.newer[job], state.older[job] = -1, state.newest[i]
-    if state.newest[i] >= 0:
-        state.newer[state.newest[i]] = job
-    else:
-        state.oldest[i] = job
-    state.newest[i] = job
-    if state.first_waiting[i] < 0:
-        state.first_waiting[i] = job
+    numbers, now = server.numbers, state.clock[0]
+    numbers[UNUSED] -= 1
+    job = server.unused[numbers[UNUSED]]
+    server.kind[job], server.arrival[job], server.size[job], server.remaining[job] = i, now, size, size
+    state.sequence[job], state.estimate[job] = numbers[NEXT_JOB], estimate
+    numbers[NEXT_JOB] += 1
+    server.position[job] = -1
+    link(state, job, i)
     count_area(state, tally, i)
     state.system[i] += 1
     tally.arrived[i] += 1
-    state.event[0], state.event[1] = ARRIVAL, i
+    state.event[KIND], state.event[TYPE] = ARRIVAL, i
     if logging:
-        write(body, now, ARRIVE, i, state.sequence[job])
+        write(server, now, ARRIVE, i, state.sequence[job])
 
 
 @kernel
-def finish(state: State, body: Body, tally: Tally, now: float, logging: bool) -> None:
+def finish(state: State, server: Server, tally: Tally, now: float, logging: bool) -> None:
     """The running job that ends first leaves."""
-    job = body.heap[0]
-    i = body.kind[job]
+    job = server.heap[0]
+    i = server.kind[job]
     state.clock[0] = now
-    body.position[job] = -1
-    body.numbers[8] = 1
-    before, behind = state.older[job], state.newer[job]
-    if before >= 0:
-        state.newer[before] = behind
-    else:
-        state.oldest[i] = behind
-    if behind >= 0:
-        state.older[behind] = before
-    else:
-        state.newest[i] = before
+    server.position[job] = -1
+    server.numbers[HOLE] = 1
+    unlink(state, job, i)
     count_area(state, tally, i)
     state.system[i] -= 1
     state.running[i] -= 1
     for r in range(state.free.shape[0]):
         state.free[r] += state.demand[i, r]
-    body.unused[body.numbers[1]] = job
-    body.numbers[1] += 1
-    record(tally, i, state.sequence[job], now - body.arrival[job], body.size[job])
-    state.event[0], state.event[1] = COMPLETION, i
+    server.unused[server.numbers[UNUSED]] = job
+    server.numbers[UNUSED] += 1
+    record(tally, i, state.sequence[job], now - server.arrival[job], server.size[job])
+    state.event[KIND], state.event[TYPE] = COMPLETION, i
     if logging:
-        write(body, now, FINISH, i, state.sequence[job])
+        write(server, now, FINISH, i, state.sequence[job])
 
 
 @kernel
-def obey(state: State, target: Int, body: Body, tally: Tally, logging: bool) -> None:
+def obey(state: State, target: Int, server: Server, tally: Tally, logging: bool) -> None:
     """Makes the running jobs match the target: first the youngest yield, then the oldest waiting start."""
     scope = state.scope[0]
     if scope == NONE:
         return
     if scope != ALL:
         if state.running[scope] > target[scope]:
-            preempt(state, body, tally, scope, state.running[scope] - target[scope], logging)
+            preempt(state, server, tally, scope, state.running[scope] - target[scope], logging)
         elif state.running[scope] < target[scope]:
-            start(state, body, tally, scope, target[scope] - state.running[scope], logging)
+            start(state, server, tally, scope, target[scope] - state.running[scope], logging)
         return
     yielding = 0
     for i in range(target.shape[0]):
         yielding += max(state.running[i] - target[i], 0)
     if yielding > 0:
-        body.numbers[9] = int(8 * yielding > body.numbers[0])  # with many changes, ordering the heap once is cheaper
+        server.numbers[UNORDERED] = int(8 * yielding > server.numbers[RUNNING])  # with many changes, ordering the heap once is cheaper
         for i in range(target.shape[0]):
             if state.running[i] > target[i]:
-                preempt(state, body, tally, i, state.running[i] - target[i], logging)
+                preempt(state, server, tally, i, state.running[i] - target[i], logging)
     for i in range(target.shape[0]):
         if state.running[i] < target[i]:
-            start(state, body, tally, i, target[i] - state.running[i], logging)
-    if body.numbers[9] == 1:
-        order(body)
+            start(state, server, tally, i, target[i] - state.running[i], logging)
+    if server.numbers[UNORDERED] == 1:
+        order(server)
 
 
 @kernel
-def start(state: State, body: Body, tally: Tally, i: int, count: int, logging: bool) -> None:
+def start(state: State, server: Server, tally: Tally, i: int, count: int, logging: bool) -> None:
     """The oldest waiting jobs of a type start, or go on."""
     now = state.clock[0]
     count = min(count, state.system[i] - state.running[i])
@@ -214,20 +213,20 @@ def start(state: State, body: Body, tally: Tally, i: int, count: int, logging: b
     for _ in range(count):
         behind = state.newer[job]
         if behind >= 0:
-            prefetch(body.arrival, behind)  # it starts next, and may have waited for long
-        remaining, size, estimate = body.remaining[job], body.size[job], state.estimate[job]
-        insert(body, job, now + remaining)
+            prefetch(server.arrival, behind)  # it starts next, and may have waited for long
+        remaining, size, estimate = server.remaining[job], server.size[job], state.estimate[job]
+        insert(server, job, now + remaining)
         state.finish[job] = now + (estimate if remaining >= size else estimate * (remaining / size))
         if logging:
-            write(body, now, STARTED, i, state.sequence[job])
+            write(server, now, STARTED, i, state.sequence[job])
         job = behind
     state.first_waiting[i] = job
 
 
 @kernel
-def preempt(state: State, body: Body, tally: Tally, i: int, count: int, logging: bool) -> None:
+def preempt(state: State, server: Server, tally: Tally, i: int, count: int, logging: bool) -> None:
     """The youngest running jobs of a type yield; they go on later where they stopped."""
-    close_hole(body)
+    close_hole(server)
     now = state.clock[0]
     count_area(state, tally, i)
     state.running[i] -= count
@@ -236,10 +235,10 @@ def preempt(state: State, body: Body, tally: Tally, i: int, count: int, logging:
     tally.preemptions[i] += count
     waiting, job = state.first_waiting[i], youngest_running(state, i)
     for _ in range(count):
-        body.remaining[job] = max(body.ends[body.position[job]] - now, 0.0)
-        remove(body, job)
+        server.remaining[job] = max(server.ends[server.position[job]] - now, 0.0)
+        remove(server, job)
         if logging:
-            write(body, now, PREEMPT, i, state.sequence[job])
+            write(server, now, PREEMPT, i, state.sequence[job])
         waiting, job = job, state.older[job]
     state.first_waiting[i] = waiting
 
@@ -252,8 +251,8 @@ def count_area(state: State, tally: Tally, i: int) -> None:
     """Adds what type i's counts have been since they last changed to their time integrals."""
     now = state.clock[0]
     span = now - tally.since[i]
-    tally.area[0, i] += span * state.system[i]
-    tally.area[1, i] += span * state.running[i]
+    tally.area[PRESENT, i] += span * state.system[i]
+    tally.area[SERVED, i] += span * state.running[i]
     tally.since[i] = now
 
 
@@ -266,8 +265,8 @@ def close_batch(state: State, tally: Tally) -> None:
         for c in range(2):
             tally.areas[row, c, i] = tally.area[c, i]
             tally.area[c, i] = 0.0
-    tally.span[row, 0], tally.span[row, 1] = tally.times[0], state.clock[0]
-    tally.times[0] = state.clock[0]
+    tally.span[row, 0], tally.span[row, 1] = tally.times[BATCH_BEGAN], state.clock[0]
+    tally.times[BATCH_BEGAN] = state.clock[0]
     tally.numbers[CLOSED] = row + 1
 
 
@@ -279,13 +278,13 @@ def record(tally: Tally, i: int, sequence: int, response: float, size: float) ->
     waiting = max(response - size, 0.0)
     slowdown = response / size
     rows, row = tally.rows, sequence >> tally.numbers[SHIFT]
-    rows[row, i, 0] += 1.0
-    rows[row, i, 1] += response
-    rows[row, i, 2] += response * response
-    rows[row, i, 3] += waiting
-    rows[row, i, 4] += waiting * waiting
-    rows[row, i, 5] += slowdown
-    rows[row, i, 6] += slowdown * slowdown
+    rows[row, i, COUNT] += 1.0
+    rows[row, i, RESPONSE] += response
+    rows[row, i, RESPONSE + SQUARE] += response * response
+    rows[row, i, WAITING] += waiting
+    rows[row, i, WAITING + SQUARE] += waiting * waiting
+    rows[row, i, SLOWDOWN] += slowdown
+    rows[row, i, SLOWDOWN + SQUARE] += slowdown * slowdown
     place = min(i, tally.buckets.shape[1] - 1)
     tally.buckets[0, place, bucket(tally, response)] += 1
     tally.buckets[1, place, bucket(tally, waiting)] += 1
@@ -293,15 +292,15 @@ def record(tally: Tally, i: int, sequence: int, response: float, size: float) ->
 
 
 @kernel
-def write(body: Body, now: float, what: int, i: int, sequence: int) -> None:
+def write(server: Server, now: float, what: int, i: int, sequence: int) -> None:
     """A line of the log."""
-    n = body.numbers[4]
-    body.log[n, 0], body.log[n, 1], body.log[n, 2], body.log[n, 3] = now, what, i, sequence
-    body.numbers[4] = n + 1
+    n = server.numbers[LOGGED]
+    server.log[n, 0], server.log[n, 1], server.log[n, 2], server.log[n, 3] = now, what, i, sequence
+    server.numbers[LOGGED] = n + 1
 
 
 @kernel
-def check(state: State, target: Int, body: Body) -> None:
+def check(state: State, target: Int, server: Server) -> None:
     """The laws that hold after every event; used in tests."""
     running = 0
     for i in range(target.shape[0]):
@@ -312,13 +311,13 @@ def check(state: State, target: Int, body: Body) -> None:
         while job >= 0:
             if job == state.first_waiting[i]:
                 waits = True
-            if (body.position[job] >= 0) == waits:
+            if (server.position[job] >= 0) == waits:
                 raise AssertionError("a waiting job is older than a running one of its type")
             count += 1
             job = state.newer[job]
         if count != state.system[i]:
             raise AssertionError("a job was lost")
-    if running != body.numbers[0]:
+    if running != server.numbers[RUNNING]:
         raise AssertionError("the heap does not hold the running jobs")
     for r in range(state.free.shape[0]):
         used = 0

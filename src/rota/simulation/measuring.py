@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rota.arrays import Array, Bool, Int
-from rota.decide import brain_of
+from rota.decide import decider_of, describe
+from rota.decide.state import SWITCHES
 from rota.model import System
 from rota.model.workload import Chunk
-from rota.policy import MSR, Custom, MaxWeight, Policy
+from rota.policy import MSR, Custom, Policy
 from rota.process import build_process
 from rota.simulation.result import Result
 from rota.simulation.run import Run
 from rota.simulation.statistics import QUANTILES, WARMUP, effective_jobs, grows, quantiles, ratio_interval
-from rota.simulation.tally import Counts, joined
+from rota.simulation.tally import COUNT, PRESENT, RESPONSE, SERVED, SLOWDOWN, SQUARE, SWITCHED, WAITING, Counts, joined
 
 if TYPE_CHECKING:
     import polars as pl
@@ -63,7 +64,7 @@ class Measuring:
         self.workload_seed, policy_seed, self.initial_seed = np.random.SeedSequence(seed).spawn(3)
         self.run = Run(
             system,
-            brain_of(system, policy),
+            decider_of(system, policy),
             policy_seed,
             batch_jobs=max(1, min(2 * jobs // (batches * _SEGMENTS), _LARGEST_BATCH)),
             log_jobs=min(log_jobs, jobs),
@@ -133,16 +134,16 @@ class Measuring:
 
     def _measured_rates(self) -> tuple[float, float, float, int, int]:
         run, now = self.run, max(self.run.now, 1e-300)
-        preemptions, switches = float(run.tally.preemptions.sum() / now), float(run.state.mode[1] / now)
-        unproved = int(run.state.counters[0]) if isinstance(self.policy, MaxWeight) else 0
-        return preemptions, switches, float(run.tally.times[2] / now), unproved, run.events
+        preemptions, switches = float(run.tally.preemptions.sum() / now), float(run.state.mode[SWITCHES] / now)
+        unproved = describe(self.policy, run.state).unproved
+        return preemptions, switches, float(run.tally.times[SWITCHED] / now), unproved, run.events
 
     # ------------------------------------------------------------------------------------------------------------ answers
 
     def ready(self) -> bool:
         """Whether there is enough for an interval."""
         rows, areas, _ = self.run.batches()
-        counts = rows[:, :, 0].sum(axis=0)
+        counts = rows[:, :, COUNT].sum(axis=0)
         return len(areas) >= 40 and bool((counts[self.system.arrival_rate > 0] >= 2 * FEWEST).all())
 
     def done_any(self) -> bool:
@@ -153,7 +154,7 @@ class Measuring:
         """Which types have jobs that pile up, all if the number of jobs present does, and how fast."""
         _, areas, spans = self.run.batches()
         lengths = spans[:, 1] - spans[:, 0]
-        present = np.divide(areas[:, 0], lengths[:, None], out=np.zeros(areas[:, 0].shape), where=lengths[:, None] > 0)
+        present = np.divide(areas[:, PRESENT], lengths[:, None], out=np.zeros(areas[:, PRESENT].shape), where=lengths[:, None] > 0)
         arrived, here = self.run.tally.arrived, self.run.state.system
         types = np.array([here[i] > _LEFT_BEHIND * arrived[i] and grows(present[:, i]) for i in range(len(here))])
         if grows(present.sum(axis=1)):  # of a part of the types it may show only in their sum
@@ -171,9 +172,9 @@ class Measuring:
         cut = min(cut, max(len(all_areas) - 1, 0))
         rows, areas, lengths = all_rows[cut:], all_areas[cut:], np.diff(all_spans[cut:])[:, 0]
         total_time = float(lengths.sum())
-        counts = rows[:, :, 0]
+        counts = rows[:, :, COUNT]
         counted = counts.sum(axis=0)
-        area = areas[:, 0].sum(axis=0)
+        area = areas[:, PRESENT].sum(axis=0)
         comes = (self.run.tally.arrived > 0) | (system.arrival_rate > 0) & (not self.finite)
         few = comes & ((counted - self.unfinished < FEWEST) | (self._expected(counted) < FEWEST))
         unsettled = growing.any() and not self.finite
@@ -189,18 +190,18 @@ class Measuring:
         def overall(column: int) -> float:
             return overall_hidden * float(rows[:, :, column].sum() / counted.sum()) if counted.sum() > 0 else np.nan
 
-        jobs_done, sums = counts.sum(axis=1), rows[:, :, 1].sum(axis=1)
+        jobs_done, sums = counts.sum(axis=1), rows[:, :, RESPONSE].sum(axis=1)
         histogram = self._histogram(cut)
-        busy = areas[:, 1].sum(axis=0) / total_time if total_time > 0 else np.full(K, np.nan)
-        response = per_job(1)
+        busy = areas[:, SERVED].sum(axis=0) / total_time if total_time > 0 else np.full(K, np.nan)
+        response = per_job(RESPONSE)
         preemption_rate, switch_rate, switching_fraction, unproved, events = self._rates or self._measured_rates()
         over = min(len(rows), len(areas))
         little = float(area.sum() / jobs_done[:over].sum()) if over and jobs_done[:over].sum() > 0 else np.nan
-        mean = overall(1)
-        variance = float(rows[:, :, 2].sum() / max(counted.sum(), 1) - (sums.sum() / max(counted.sum(), 1)) ** 2)
+        mean = overall(RESPONSE)
+        variance = float(rows[:, :, RESPONSE + SQUARE].sum() / max(counted.sum(), 1) - (sums.sum() / max(counted.sum(), 1)) ** 2)
         interval = overall_hidden * ratio_interval(sums, jobs_done, effective_jobs(sums, jobs_done, variance))
-        type_variance = per_job(2) - response**2
-        worth = [effective_jobs(rows[:, i, 1], counts[:, i], type_variance[i]) if counted[i] else 0.0 for i in range(K)]
+        type_variance = per_job(RESPONSE + SQUARE) - response**2
+        worth = [effective_jobs(rows[:, i, RESPONSE], counts[:, i], type_variance[i]) if counted[i] else 0.0 for i in range(K)]
         names = np.array(system.names, dtype=object)
         return Result(
             system=system,
@@ -217,19 +218,19 @@ class Measuring:
             interrupted=interrupted,
             reached=reached,
             mean_queue_length=type_hidden * (area / total_time if total_time > 0 else np.full(K, np.nan)),
-            mean_queue_length_interval=type_hidden * np.array([ratio_interval(areas[:, 0, i], lengths, worth[i]) for i in range(K)]),
+            mean_queue_length_interval=type_hidden * np.array([ratio_interval(areas[:, PRESENT, i], lengths, worth[i]) for i in range(K)]),
             response_time=type_hidden * response,
-            response_time_interval=type_hidden * np.array([ratio_interval(rows[:, i, 1], counts[:, i], worth[i]) for i in range(K)]),
+            response_time_interval=type_hidden * np.array([ratio_interval(rows[:, i, RESPONSE], counts[:, i], worth[i]) for i in range(K)]),
             response_time_variance=type_hidden * type_variance,
-            waiting_time=type_hidden * per_job(3),
-            waiting_time_variance=type_hidden * (per_job(4) - per_job(3) ** 2),
-            slowdown=type_hidden * per_job(5),
-            slowdown_variance=type_hidden * (per_job(6) - per_job(5) ** 2),
+            waiting_time=type_hidden * per_job(WAITING),
+            waiting_time_variance=type_hidden * (per_job(WAITING + SQUARE) - per_job(WAITING) ** 2),
+            slowdown=type_hidden * per_job(SLOWDOWN),
+            slowdown_variance=type_hidden * (per_job(SLOWDOWN + SQUARE) - per_job(SLOWDOWN) ** 2),
             mean_response_time=mean,
             interval=interval,
             little_response_time=overall_hidden * little,
-            mean_waiting_time=overall(3),
-            mean_slowdown=overall(5),
+            mean_waiting_time=overall(WAITING),
+            mean_slowdown=overall(SLOWDOWN),
             response_time_quantiles=self._quantiles(histogram[0].sum(axis=0), overall_hidden),
             waiting_time_quantiles=self._quantiles(histogram[1].sum(axis=0), overall_hidden),
             slowdown_quantiles=self._quantiles(histogram[2].sum(axis=0), overall_hidden),
@@ -245,7 +246,7 @@ class Measuring:
             simulated_time=float(all_spans[-1, 1]) if len(all_spans) else self.run.now,
             events=events,
             time_s=elapsed,
-            totals=np.stack([counted, rows[:, :, 1].sum(axis=0), area, np.full(K, total_time)]),
+            totals=np.stack([counted, rows[:, :, RESPONSE].sum(axis=0), area, np.full(K, total_time)]),
             batches=np.column_stack([jobs_done[:over], sums[:over], lengths[:over]]),
             fingerprint=f"{self._fingerprint % (1 << 64):016x}",
             log=self._log_table(),

@@ -17,10 +17,10 @@ from rota.arrays import Array, Int
 from rota.display import html_table, html_title, number
 from rota.errors import BadSpec, Problem
 from rota.model import System, Workload
-from rota.policy import FCFS, Policy
+from rota.policy import FCFS, Policy, as_policy, draws
 from rota.simulation.arguments import checked_run
 from rota.simulation.measuring import FEWEST, too_little
-from rota.simulation.named import as_policy, as_workload, draws
+from rota.simulation.named import as_workload
 from rota.simulation.result import Result
 from rota.simulation.simulate import enough_jobs, simulate
 from rota.simulation.statistics import spread_interval
@@ -117,7 +117,7 @@ class Replications:
 
 def replicate(
     system: System,
-    policy: Policy | str,
+    policy: Policy | str | Path,
     *,
     replications: int = 10,
     jobs: int | None = None,

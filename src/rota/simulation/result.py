@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rota.arrays import Array, Int
-from rota.decide import policy_name
 from rota.display import html_lines, html_table, html_title, number, per_cent
 from rota.model import System
-from rota.policy import Policy
+from rota.policy import Policy, policy_name
 
 if TYPE_CHECKING:
     import polars as pl

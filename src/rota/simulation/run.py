@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from rota.arrays import Array, Int
-from rota.decide import Brain, new_state, seeded
+from rota.decide import Decider, new_state, seeded
 from rota.model import System
 from rota.model.workload import Chunk
 from rota.simulation.compiled import runner_of
-from rota.simulation.engine import FULL_LOG, Body
-from rota.simulation.tally import CLOSED, LIMIT, SHIFT, Counts, Tally, new_tally
+from rota.simulation.engine import FULL_LOG
+from rota.simulation.server import EVENTS, IN_BATCH, LOGGED, NEXT_ARRIVAL, NEXT_JOB, NUMBERS, TIMES, UNUSED, Server
+from rota.simulation.tally import BATCH_BEGAN, CLOSED, LIMIT, SHIFT, Counts, Tally, new_tally
 
 __all__ = ["Run"]
 
@@ -49,7 +50,7 @@ class Run:
     def __init__(
         self,
         system: System,
-        brain: Brain,
+        decider: Decider,
         seed: np.random.SeedSequence,
         *,
         batch_jobs: int,
@@ -61,10 +62,10 @@ class Run:
         self.log: list[Array] = []
         self._log_jobs = log_jobs  # the first jobs, of which everything is logged; 0 once all of them have left
         self._jobs = np.zeros(0, dtype=_JOB)
-        self.engine = runner_of(brain.decide, compiled, check)
-        self.state = new_state(system, brain, seeded(seed))
+        self.engine = runner_of(decider.decide, compiled, check)
+        self.state = new_state(system, decider, seeded(seed))
         empty_int, empty = np.empty(0, dtype=np.int64), np.empty(0)
-        self.body = Body(
+        self.server = Server(
             kind=empty_int,
             arrival=empty,
             size=empty,
@@ -73,8 +74,8 @@ class Run:
             heap=empty_int,
             ends=empty,
             unused=empty_int,
-            numbers=np.zeros(10, dtype=np.int64),
-            times=np.full(2, np.inf),
+            numbers=np.zeros(NUMBERS, dtype=np.int64),
+            times=np.full(TIMES, np.inf),
             log=np.empty((_LOG if log_jobs else 0, 4)),
         )
         self.target = np.zeros(len(system.names), dtype=np.int64)
@@ -88,7 +89,7 @@ class Run:
     @property
     def events(self) -> int:
         """Events so far."""
-        return int(self.body.numbers[5])
+        return int(self.server.numbers[EVENTS])
 
     @property
     def present(self) -> int:
@@ -103,17 +104,17 @@ class Run:
     @property
     def arrived(self) -> int:
         """Jobs that came and count."""
-        return max(min(int(self.body.numbers[2]), int(self.tally.numbers[LIMIT])), 0)
+        return max(min(int(self.server.numbers[NEXT_JOB]), int(self.tally.numbers[LIMIT])), 0)
 
     @property
     def oldest(self) -> int:
         """The number of the job that has been here longest; that of the next to come if there is none."""
         first = self.state.oldest[self.state.oldest >= 0]
-        return int(self.state.sequence[first].min()) if len(first) else int(self.body.numbers[2])
+        return int(self.state.sequence[first].min()) if len(first) else int(self.server.numbers[NEXT_JOB])
 
     def begin_with(self, kinds: Int, sizes: Array, estimates: Array) -> None:
         """Jobs that are here at time 0, before any other has come. They do not count."""
-        self.body.numbers[2] = -len(kinds)
+        self.server.numbers[NEXT_JOB] = -len(kinds)
         self.feed(Chunk(np.zeros(len(kinds)), kinds, sizes, estimates))
 
     def stop_counting(self) -> None:
@@ -123,8 +124,8 @@ class Run:
     def feed(self, chunk: Chunk, *, drain: bool = False) -> None:
         """Lets the jobs of a chunk arrive; with `drain`, goes on until no job is left."""
         self._make_room(len(chunk.times))
-        self._make_rows(min(int(self.body.numbers[2]) + len(chunk.times), int(self.tally.numbers[LIMIT])))
-        self.body.numbers[6] = 0
+        self._make_rows(min(int(self.server.numbers[NEXT_JOB]) + len(chunk.times), int(self.tally.numbers[LIMIT])))
+        self.server.numbers[NEXT_ARRIVAL] = 0
         while True:
             logging = self._log_jobs > 0
             if logging:
@@ -132,7 +133,7 @@ class Run:
             stopped: Any = self.engine(
                 self.state,
                 self.target,
-                self.body,
+                self.server,
                 self.tally,
                 np.ascontiguousarray(chunk.times),
                 np.ascontiguousarray(chunk.kinds),
@@ -149,8 +150,8 @@ class Run:
 
     def _make_room(self, arriving: int) -> None:
         """Doubles the places for jobs until a whole chunk fits beside those present."""
-        have, body, state = len(self.body.kind), self.body, self.state
-        free = int(body.numbers[1])
+        have, server, state = len(self.server.kind), self.server, self.state
+        free = int(server.numbers[UNUSED])
         if free >= arriving:
             return
         need = max(2 * have, have + arriving - free, 1024)
@@ -170,17 +171,17 @@ class Run:
             keys=grown(state.keys),
             places=grown(state.places),
         )
-        unused = grown(body.unused)
+        unused = grown(server.unused)
         unused[free : free + need - have] = np.arange(need - 1, have - 1, -1)  # low places are used first
-        body.numbers[1] = free + need - have
-        self.body = body._replace(
+        server.numbers[UNUSED] = free + need - have
+        self.server = server._replace(
             kind=jobs["kind"],
             arrival=jobs["arrival"],
             size=jobs["size"],
             remaining=jobs["remaining"],
             position=jobs["position"],
-            heap=grown(body.heap),
-            ends=grown(body.ends),
+            heap=grown(server.heap),
+            ends=grown(server.ends),
             unused=unused,
         )
 
@@ -196,13 +197,13 @@ class Run:
 
     def _make_log(self) -> None:
         need = 4 * self.present + 64
-        if len(self.body.log) < max(need, _LOG):
-            self.body = self.body._replace(log=np.empty((2 * max(need, _LOG), 4)))
+        if len(self.server.log) < max(need, _LOG):
+            self.server = self.server._replace(log=np.empty((2 * max(need, _LOG), 4)))
 
     def _take_log(self) -> None:
         """Keeps the entries of the jobs that are to be logged, and ends the log when all of them have left."""
-        entries = self.body.log[: int(self.body.numbers[4])]
-        self.body.numbers[4] = 0
+        entries = self.server.log[: int(self.server.numbers[LOGGED])]
+        self.server.numbers[LOGGED] = 0
         self.log.append(entries[(entries[:, 3] >= 0) & (entries[:, 3] < self._log_jobs)])
         if self.oldest >= self._log_jobs:
             self._log_jobs = 0
@@ -217,13 +218,13 @@ class Run:
         tally, state, row = self.tally, self.state, int(self.tally.numbers[CLOSED])
         tally.area[:] += (self.now - tally.since) * np.stack([state.system, state.running])
         tally.since[:] = self.now
-        if self.body.numbers[7] > 0:
-            tally.span[row, 0] = tally.times[0]
-            tally.numbers[CLOSED], self.body.numbers[7] = row + 1, 0
+        if self.server.numbers[IN_BATCH] > 0:
+            tally.span[row, 0] = tally.times[BATCH_BEGAN]
+            tally.numbers[CLOSED], self.server.numbers[IN_BATCH] = row + 1, 0
         elif row > 0:
             row -= 1
         tally.areas[row] += tally.area
-        tally.span[row, 1] = tally.times[0] = self.now
+        tally.span[row, 1] = tally.times[BATCH_BEGAN] = self.now
         tally.area[:] = 0.0
 
     def join_batches(self) -> None:
@@ -237,14 +238,14 @@ class Run:
 
     def count_unfinished(self) -> Int:
         """Counts the jobs that are still here with the time they have been here so far; returns how many of each type (K,)."""
-        present = np.ones(len(self.body.kind), dtype=bool)
-        present[self.body.unused[: self.body.numbers[1]]] = False
+        present = np.ones(len(self.server.kind), dtype=bool)
+        present[self.server.unused[: self.server.numbers[UNUSED]]] = False
         present &= (self.state.sequence >= 0) & (self.state.sequence < self.tally.numbers[LIMIT])
         jobs = np.flatnonzero(present)
-        kinds, ages = self.body.kind[jobs], self.now - self.body.arrival[jobs]
-        position = self.body.position[jobs]
-        left = np.where(position >= 0, self.body.ends[position] - self.now, self.body.remaining[jobs])
-        waits, slowdown = np.maximum(ages - (self.body.size[jobs] - left), 0.0), ages / np.maximum(self.body.size[jobs], 1e-300)
+        kinds, ages = self.server.kind[jobs], self.now - self.server.arrival[jobs]
+        position = self.server.position[jobs]
+        left = np.where(position >= 0, self.server.ends[position] - self.now, self.server.remaining[jobs])
+        waits, slowdown = np.maximum(ages - (self.server.size[jobs] - left), 0.0), ages / np.maximum(self.server.size[jobs], 1e-300)
         measured = np.column_stack([np.ones_like(ages), ages, ages**2, waits, waits**2, slowdown, slowdown**2])
         np.add.at(self.tally.rows, (self.state.sequence[jobs] >> int(self.tally.numbers[SHIFT]), kinds), measured)
         return np.bincount(kinds, minlength=len(self.system.names))

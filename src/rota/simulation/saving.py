@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import sys
-import tomllib
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,11 +20,10 @@ import numpy as np
 from rota.arguments import write_text
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.imported import source_of
-from rota.model import System
-from rota.model.spec import system_from, write_toml
-from rota.policy import MSR, Custom, policy_from_json, policy_to_json
-from rota.policy.files import WithoutRota, text_of
-from rota.policy.importable import place_of_custom
+from rota.model import System, system_from_dict, system_to_dict
+from rota.policy import Custom, Policy, policy_from_dict, policy_to_dict
+from rota.policy.custom import place_of_custom
+from rota.policy.files import text_of
 from rota.simulation.compare import Comparison, Difference
 from rota.simulation.replicate import Replications
 from rota.simulation.result import Result
@@ -95,7 +93,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {"map": [[_plain(key), _plain(item)] for key, item in value.items()]}
     if isinstance(value, System):
-        return {"system": tomllib.loads(write_toml(value))}
+        return {"system": system_to_dict(value)}
     if isinstance(value, Custom):
         return {"custom": value.name, **_place(value)}
     if type(value).__name__ in _RECORDS:
@@ -103,8 +101,8 @@ def _plain(value: Any) -> Any:
         return {"record": type(value).__name__, "fields": named}
     if hasattr(value, "write_ipc"):
         return {"table": value.to_dict(as_series=False), "schema": {name: str(kind) for name, kind in value.schema.items()}}
-    if isinstance(value, MSR | WithoutRota):
-        return {"policy": json.loads(policy_to_json(value))}
+    if isinstance(value, Policy):
+        return {"policy": policy_to_dict(value)}
     raise BadSpec([Problem("result", "holds something that cannot be written down", value)])
 
 
@@ -130,9 +128,9 @@ def _whole(value: Any) -> Any:
         case {"map": pairs}:
             return {_whole(key): _whole(item) for key, item in pairs}
         case {"system": tables}:
-            return system_from(tables)
+            return system_from_dict(tables)
         case {"policy": tables}:
-            return policy_from_json(json.dumps(tables))
+            return policy_from_dict(tables)
         case {"custom": name}:
             return Custom(_Lost(name, value.get("place")), name=name, compiled=False)
         case {"table": columns, "schema": schema}:

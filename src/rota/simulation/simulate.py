@@ -12,11 +12,11 @@ import numpy as np
 from rota.errors import Infeasible
 from rota.model import System
 from rota.model.workload import Chunk, Workload
-from rota.policy import Policy
+from rota.policy import Policy, as_policy
 from rota.simulation.arguments import checked_chunks, checked_run
 from rota.simulation.compiling import will_compile
 from rota.simulation.measuring import Measuring
-from rota.simulation.named import as_policy, as_workload
+from rota.simulation.named import as_workload
 from rota.simulation.result import Result
 from rota.simulation.statistics import WARMUP
 from rota.simulation.workload import PoissonArrivals, initial_jobs
@@ -47,7 +47,7 @@ class SimulationProgress:
 
 def simulate(
     system: System,
-    policy: Policy | str,
+    policy: Policy | str | Path,
     *,
     jobs: int | None = None,
     seed: int = 0,
@@ -58,7 +58,7 @@ def simulate(
     check: bool = False,
     progress: Callable[[SimulationProgress], None] | None = None,
 ) -> Result:
-    """Simulates a policy (or its name, as "first-fit" or "module:function") on a system.
+    """Simulates a policy (or its name, its file, or your own as "module:function") on a system.
 
     A `workload` that has an end is played until its last job is done, and every job counts. Otherwise `jobs` jobs count (a million, or more
     if a type is rare: see `enough_jobs`); with `until`, as many as make the 95 % interval of the mean response time that narrow relative

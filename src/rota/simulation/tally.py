@@ -14,11 +14,21 @@ from rota.arrays import Array, Int
 from rota.kernel import kernel
 
 __all__ = [
+    "BATCH_BEGAN",
     "BUCKETS",
     "CLOSED",
     "COLUMNS",
+    "COUNT",
+    "LAST_EVENT",
     "LIMIT",
+    "PRESENT",
+    "RESPONSE",
+    "SERVED",
     "SHIFT",
+    "SLOWDOWN",
+    "SQUARE",
+    "SWITCHED",
+    "WAITING",
     "Counts",
     "Tally",
     "bucket",
@@ -33,7 +43,11 @@ BUCKETS = ((_HIGHEST - _LOWEST) << _BITS) + 1  # the first one holds what is sma
 _OFFSET = (1023 + _LOWEST) << _BITS
 _MANY = 200  # types beyond which there is one histogram for all
 COLUMNS = ("count", "response", "response²", "waiting", "waiting²", "slowdown", "slowdown²")
+COUNT, RESPONSE, WAITING, SLOWDOWN = 0, 1, 3, 5  # places in a row of `Tally.rows`, as COLUMNS …
+SQUARE = 1  # … and so much further on, the squares
+PRESENT, SERVED = 0, 1  # places in `Tally.area`
 CLOSED, SHIFT, LIMIT = 0, 1, 2  # places in `Tally.numbers`
+BATCH_BEGAN, LAST_EVENT, SWITCHED = 0, 1, 2  # places in `Tally.times`
 _ALL_JOBS = np.iinfo(np.int64).max
 
 
@@ -50,7 +64,7 @@ class Tally(NamedTuple):
     area: Array  # (2, K) the integrals of the batch that is open
     since: Array  # (K,) when the counts of a type last changed
     numbers: Int  # CLOSED batches, SHIFT, LIMIT: jobs with this number and later ones do not count, nor do those before job 0
-    times: Array  # 0 begin of the open batch, 1 time of the last event, 2 time spent switching
+    times: Array  # BATCH_BEGAN: the open one; LAST_EVENT; SWITCHED: time spent switching
     arrived: Int  # (K,)
     preemptions: Int  # (K,)
     buckets: Int  # (3, K, BUCKETS) response, waiting, slowdown; (3, 1, BUCKETS) for all types together if there are many

@@ -13,22 +13,17 @@ from typing import Any
 
 from rota.arguments import is_real
 from rota.capacity import system_load
-from rota.decide import policy_name
 from rota.errors import BadSpec, Problem
 from rota.imported import is_place
-from rota.model import Preemption, System, Workload
-from rota.policy import MSR, Policy
-from rota.policy.files import read_policy
-from rota.policy.importable import custom_at
-from rota.simulation import POLICY_NAMES
-from rota.simulation.named import as_policy, draws
+from rota.model import System, Workload
+from rota.policy import MSR, Policy, Record, as_policy, draws, policy_name, record_named, records
 from rota.study.runs import Run, policy_text
 from rota.study.workloads import named_workload
 
 __all__ = ["MSR_NAMES", "grid", "numbers"]
 
-_MODELS: dict[str, Preemption] = {"pMSR": "full", "nMSR": "none", "sMSR": "setup"}
-MSR_NAMES = (*_MODELS, *(f"{name}+backfill" for name in _MODELS))
+MSR_NAMES = tuple(record.name for record in records() if record.designed)
+_WITH_SETUPS = [record.name for record in records() if record.designed and record.preemption == "setup"]
 _MOST = 10_000  # numbers on one axis
 JOBS = 1_000_000  # of a workload without end
 
@@ -100,7 +95,7 @@ def grid(
     if axes["switching_rates"] and not any(policy.switches for policy in known):
         problems.append(Problem("switching_rates", f"no policy here switches: add one of {', '.join(MSR_NAMES)}, or a policy file"))
     if axes["setup_rates"] and not any(policy.sets_up for policy in known):
-        problems.append(Problem("setup_rates", "no policy here has setups: add sMSR or sMSR+backfill"))
+        problems.append(Problem("setup_rates", f"no policy here has setups: add {' or '.join(_WITH_SETUPS)}"))
     if problems:
         raise BadSpec(problems)
 
@@ -193,35 +188,30 @@ class _Known:
 class _ToDesign:
     """An MSR by name: designed for the system at each load, with the rates of the grid."""
 
-    name: str
+    record: Record
     switches: bool = True
     draws: bool = True
 
     @property
+    def name(self) -> str:
+        return self.record.name
+
+    @property
     def sets_up(self) -> bool:
-        return self.name.startswith("sMSR")
+        return self.record.preemption == "setup"
 
     def definition(self, switching_rate: float | None, setup_rate: float | None) -> str:
-        fields = {"design": _MODELS[self.name[:4]], "backfill": self.name.endswith("+backfill")}
+        fields = {"design": self.record.preemption, "backfill": self.record.where["backfill"]}
         return json.dumps({**fields, "switching_rate": switching_rate, "setup_rate": setup_rate})
 
 
-def _known(policy: Policy | str | Path, system: System) -> _Known | _ToDesign:
-    if isinstance(policy, str) and policy in MSR_NAMES:
-        return _ToDesign(policy)
-    if isinstance(policy, str) and policy in POLICY_NAMES:
-        return _Known(policy, POLICY_NAMES[policy])
-    name = ""
-    if is_place(policy):
-        policy = custom_at(str(policy))
-    elif isinstance(policy, str | Path):
-        name = str(policy)
-        if not name.endswith(".json") and not Path(policy).exists():
-            rule = f"must be one of {', '.join([*POLICY_NAMES, *MSR_NAMES])}, a policy file, or your own as module:function"
-            raise BadSpec([Problem("policies", rule, name)])
-        policy = read_policy(policy)
-    policy = as_policy(policy)
+def _known(given: Policy | str | Path, system: System) -> _Known | _ToDesign:
+    record = record_named(given) if isinstance(given, str) else None
+    if record is not None and record.designed:
+        return _ToDesign(record)
+    policy = as_policy(given, place="policies", more=MSR_NAMES)
     if isinstance(policy, MSR) and policy.names is None:  # its text calls the types by name
         policy = policy.replace(names=system.names)
     policy_text(policy)  # refuses what has no text before anything runs
-    return _Known(name or policy_name(policy), policy)
+    from_file = isinstance(given, str | Path) and record is None and not is_place(given)
+    return _Known(str(given) if from_file else policy_name(policy), policy)

@@ -174,7 +174,7 @@ def plan(
     jobs = enough_jobs(system) if jobs is None else jobs
     grid_jobs = max(jobs // 5, 1000)
     tell("designing the rota")
-    rotas = design_rotas(system, jobs=grid_jobs, seed=seed + 1, time_limit_s=tuning_s, tell=simulating)
+    rotas = design_rotas(best, jobs=grid_jobs, seed=seed + 1, time_limit_s=tuning_s, tell=simulating)
     rota = rotas[system.preemption].plain
     analysis, as_given = analysis_of(system, rota)
     policies = policies_of(system, rotas)
@@ -182,11 +182,11 @@ def plan(
     if any(result.interrupted for result in comparison.results):
         raise KeyboardInterrupt
     results = dict(zip(comparison.labels, comparison.results, strict=True))
-    rows = against_load(system, best.load, results, jobs=grid_jobs, seed=seed, time_limit_s=tuning_s * _ELSEWHERE, tell=tell)
+    rows = against_load(best, results, jobs=grid_jobs, seed=seed, time_limit_s=tuning_s * _ELSEWHERE, tell=tell)
     limits = {}
     for name, result in results.items():
         tell(f"how far {name} can grow")
-        limits[name] = limit_of(system, best.load, result.policy, rows, jobs=grid_jobs, seed=seed)
+        limits[name] = limit_of(best, result.policy, rows, jobs=grid_jobs, seed=seed)
     name, reason = choose(results, limits, best.load)
     return Plan(
         system=system,

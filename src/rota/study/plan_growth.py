@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rota.decide import policy_name
+from rota.capacity import Load
 from rota.errors import RotaError
 from rota.model import System
-from rota.policy import MSR, MaxWeight, Policy, ServerFilling
+from rota.policy import MSR, Policy, record_of
 from rota.simulation import Result, simulate
 from rota.study.plan_policies import analysis_of, design_rotas, policies_of, small
 
@@ -56,8 +56,7 @@ def loads_around(load: float) -> list[float]:
 
 
 def against_load(
-    system: System,
-    load: float,
+    load: Load,
     known: dict[str, Result],
     *,
     jobs: int,
@@ -67,15 +66,14 @@ def against_load(
 ) -> list[dict[str, Any]]:
     """A row per policy and load, rotas being designed anew for each load. `known` are the results at the system's own `load`."""
     rows = []
-    for at in loads_around(load):
+    for at in loads_around(load.load):
         tell(f"load {at:.2f}")
-        scaled = system if at == load else system.scaled(factor=at / load)
-        policies: dict[str, Policy] = {name: result.policy for name, result in known.items()}
-        if at != load:
-            policies = policies_of(scaled, design_rotas(scaled, jobs=jobs, seed=seed + 1, time_limit_s=time_limit_s))
-        for name, policy in policies.items():
-            result = known[name] if at == load else run(scaled, policy, jobs, seed)
-            rows.append(_row(at, name, result))
+        if at == load.load:
+            rows += [_row(at, name, result) for name, result in known.items()]
+            continue
+        there = load.scaled(at / load.load)
+        policies = policies_of(there.system, design_rotas(there, jobs=jobs, seed=seed + 1, time_limit_s=time_limit_s))
+        rows += [_row(at, name, run(there.system, policy, jobs, seed)) for name, policy in policies.items()]
     return rows
 
 
@@ -101,13 +99,12 @@ def _row(load: float, name: str, result: Result) -> dict[str, Any]:
     return row
 
 
-def limit_of(system: System, load: float, policy: Policy, rows: list[dict[str, Any]], *, jobs: int, seed: int) -> Limit:
+def limit_of(load: Load, policy: Policy, rows: list[dict[str, Any]], *, jobs: int, seed: int) -> Limit:
     """The largest stable load of a policy, from the rows of the grid and a few loads between them."""
-    attains_all = isinstance(policy, ServerFilling) or policy == MaxWeight("full") or (isinstance(policy, MSR) and not policy.backfill)
-    if attains_all:
+    record = record_of(policy)
+    if record.throughput_optimal:
         return Limit(1.0, 1.0, True)
-    name = policy_name(policy)
-    own = sorted((row["load"], row["stable"]) for row in rows if row["policy"] == name)
+    own = sorted((row["load"], row["stable"]) for row in rows if row["policy"] == record.name)
     grows = min((at for at, stable in own if not stable), default=1.0)
     settles = max((at for at, stable in own if stable and at < grows), default=0.0)
     for _ in range(_STEPS):
@@ -115,18 +112,18 @@ def limit_of(system: System, load: float, policy: Policy, rows: list[dict[str, A
         if middle > _HIGHEST or grows - settles < 0.01:
             break
         try:
-            stable = run(*_at(system, load, policy, middle), jobs, seed).stable
+            stable = run(*_at(load, policy, middle), jobs, seed).stable
         except RotaError:
             stable = False
         settles, grows = (middle, grows) if stable else (settles, middle)
     return Limit(settles, grows, False)
 
 
-def _at(system: System, load: float, policy: Policy, at: float) -> tuple[System, Policy]:
+def _at(load: Load, policy: Policy, at: float) -> tuple[System, Policy]:
     """System and policy at another load; a rota is designed anew, balanced, which is what carries most."""
-    scaled = system.scaled(factor=at / load)
+    there = load.scaled(at / load.load)
     if not isinstance(policy, MSR):
-        return scaled, policy
+        return there.system, policy
     from rota.design import design_policy
 
-    return scaled, design_policy(scaled, policy.preemption, time_limit_s=_DESIGN_S).replace(backfill=True)
+    return there.system, design_policy(there.system, policy.preemption, load=there, time_limit_s=_DESIGN_S).replace(backfill=True)

@@ -9,11 +9,11 @@ import numpy as np
 
 from rota.analysis import Analysis, analyze
 from rota.capacity import Load, system_load
-from rota.decide import brain_of, policy_name
+from rota.decide import suits
 from rota.design import design_policy
 from rota.errors import Infeasible
 from rota.model import Preemption, System
-from rota.policy import EASY, FCFS, MSR, FirstFit, MaxWeight, Policy, ServerFilling
+from rota.policy import MSR, POLICY_NAMES, Policy, policy_name, record_of
 from rota.simulation import SimulationProgress, simulate
 
 __all__ = ["Rotas", "analysis_of", "capacity_needed", "design_rotas", "policies_of", "small"]
@@ -31,17 +31,17 @@ class Rotas:
 
 
 def design_rotas(
-    system: System, *, jobs: int, seed: int, time_limit_s: float, tell: Callable[[str, SimulationProgress], None] | None = None
+    load: Load, *, jobs: int, seed: int, time_limit_s: float, tell: Callable[[str, SimulationProgress], None] | None = None
 ) -> dict[Preemption, Rotas]:
     """Rotas for every model that the system allows: a server that can stop jobs after a setup may also let them run to their end.
 
     `plain` is tuned on its mean response time, for `time_limit_s` at most. Theory says nothing about backfilling, so which rota is best to
     fill, the balanced or the tuned one, is measured on `jobs` jobs of their own.
     """
-    found = {}
+    system, found = load.system, {}
     for model in _MODELS[system.preemption]:
-        balanced = design_policy(system, model, time_limit_s=_BALANCED_S)
-        plain = design_policy(system, model, objective="response-time", time_limit_s=time_limit_s)
+        balanced = design_policy(system, model, load=load, time_limit_s=_BALANCED_S)
+        plain = design_policy(system, model, load=load, objective="response-time", time_limit_s=time_limit_s)
         choices = [policy.replace(backfill=True) for policy in (plain, balanced)]
         if plain == balanced:
             choices = choices[:1]
@@ -61,18 +61,13 @@ def _measured(system: System, policy: MSR, jobs: int, seed: int, tell: Callable[
 
 
 def policies_of(system: System, rotas: dict[Preemption, Rotas]) -> dict[str, Policy]:
-    """The policies to compare, by name: those that look at the queue only, MaxWeight, then the rotas."""
-    chosen: list[Policy] = [FCFS(), FirstFit(), EASY(), MaxWeight("none")]
-    if system.preemption == "full":
-        chosen += [MaxWeight("full")]
-        try:
-            brain_of(system, ServerFilling())
-            chosen.append(ServerFilling())
-        except Infeasible:
-            pass  # its demands are no powers of two
+    """The policies to compare, by name: all that a plan compares and that the system allows, from simple to involved."""
+    chosen = [policy for policy in POLICY_NAMES.values() if record_of(policy).preemption in ("none", system.preemption)]
+    chosen = [policy for policy in chosen if suits(system, policy)]
     for pair in rotas.values():
         chosen += [pair.backfilled, pair.plain]
-    return {policy_name(policy): policy for policy in chosen}
+    placed = [(record.plan, record.name, policy) for policy in chosen if (record := record_of(policy)).plan is not None]
+    return {name: policy for _, name, policy in sorted(placed, key=lambda row: row[0] or 0)}
 
 
 def analysis_of(system: System, policy: MSR) -> tuple[Analysis, bool]:

@@ -13,33 +13,28 @@ import numpy as np
 
 from rota.capacity import Load
 from rota.errors import Unstable
+from rota.policy import msr_name, record_named
 from rota.simulation import Result, compare_pair
 from rota.study.plan_growth import Limit
 
 if TYPE_CHECKING:
     from rota.study.plan import Plan
 
-__all__ = ["TITLES", "choose", "in_three", "in_words", "overload_text", "who_pays"]
+__all__ = ["choose", "in_three", "in_words", "overload_text", "title_of", "who_pays"]
 
 _SAME = 0.01  # relative: who would notice?
 _UNSURE = 0.1  # a mean so much worse is not called as good only because too few jobs were simulated to be sure
 _ROOM = 1.05  # arrivals should be able to grow by this much
 _PAYS = 1.5  # a type that takes so many times as long as under another policy pays for what the others gain
 
-TITLES = {
-    "fcfs": "first come, first served",
-    "first-fit": "First-Fit",
-    "easy": "EASY backfilling",
-    "max-weight": "MaxWeight",
-    "max-weight-np": "MaxWeight without preemption",
-    "server-filling": "ServerFilling",
-    "pMSR": "the rota",
-    "nMSR": "the rota without preemption",
-    "sMSR": "the rota with setups",
-    "pMSR+backfill": "the rota with backfilling",
-    "nMSR+backfill": "the rota with backfilling, without preemption",
-    "sMSR+backfill": "the rota with setups and backfilling",
-}
+_COMMON = ("first-fit", "fcfs")  # what most servers run
+
+
+def title_of(name: str) -> str:
+    """A policy of the registry in words."""
+    record = record_named(name)
+    assert record is not None
+    return record.title
 
 
 def choose(results: dict[str, Result], limits: dict[str, Limit], load: float) -> tuple[str, str]:
@@ -65,7 +60,7 @@ def choose(results: dict[str, Result], limits: dict[str, Limit], load: float) ->
         return chosen, f"It has the lowest mean response time of all policies compared{how}."
     reason = f"It is as good as {_listed(others)}: differences are within the error of the simulation, or below {_SAME:.0%}.\n"
     if roomy and chosen != alike[0]:
-        return chosen, reason + f"{_start(TITLES[alike[0]])} is simpler, but leaves less than {_ROOM - 1:.0%} for load to grow."
+        return chosen, reason + f"{_start(title_of(alike[0]))} is simpler, but leaves less than {_ROOM - 1:.0%} for load to grow."
     return chosen, reason + "It is the simplest of them."
 
 
@@ -79,11 +74,11 @@ def in_words(plan: Plan) -> list[str]:
     """The plan as sentences: what to run and why, against what is common, how far it goes, what limits."""
     name, result = plan.recommended_name, plan.results[plan.recommended_name]
     return [
-        f"Run {TITLES[name]} ({name}): mean response time {result.mean_response_time:.4g} ± {result.interval:.2g}.",
+        f"Run {title_of(name)} ({name}): mean response time {result.mean_response_time:.4g} ± {result.interval:.2g}.",
         *who_pays(plan),
         *result.remarks,
         *plan.reason.split("\n"),
-        *(_against(plan, other) for other in ("fcfs", "first-fit") if other != name),
+        *(_against(plan, other) for other in reversed(_COMMON) if other != name),
         *_rota_words(plan),
         _growth(plan),
         *plan.load.explain().split("\n")[1:],
@@ -92,7 +87,7 @@ def in_words(plan: Plan) -> list[str]:
 
 def in_three(plan: Plan) -> list[str]:
     """What comes first below the name of the policy: who pays, why this one, what it gains over what most run, how far it goes."""
-    common = "first-fit" if plan.recommended_name != "first-fit" else "fcfs"
+    common = next(name for name in _COMMON if name != plan.recommended_name)
     first = [*who_pays(plan), *plan.results[plan.recommended_name].remarks]
     return [*first, plan.reason.replace("\n", " "), _against(plan, common), _growth(plan)]
 
@@ -117,7 +112,7 @@ def who_pays(plan: Plan) -> list[str]:
     own = f"{chosen.response_time[i]:.3g} ± {chosen.response_time_interval[i]:.2g}"
     other = f"{least[i]:.3g} ± {others[best].response_time_interval[i]:.2g}"
     waits = f"{chosen.waiting_time[i]:.3g}"
-    return [f"Type '{names[i]}' pays for it: {own} on average, of which {waits} waiting; {other} under {TITLES[best]} ({best})."]
+    return [f"Type '{names[i]}' pays for it: {own} on average, of which {waits} waiting; {other} under {title_of(best)} ({best})."]
 
 
 def _against(plan: Plan, other: str) -> str:
@@ -125,21 +120,21 @@ def _against(plan: Plan, other: str) -> str:
     if not result.stable:
         whole = len(result.growing) == len(plan.system.names)
         return (
-            f"Under {TITLES[other]} the queue kept growing: it cannot carry this load."
+            f"Under {title_of(other)} the queue kept growing: it cannot carry this load."
             if whole
-            else f"Under {TITLES[other]} jobs of {_quoted(result.growing)} kept piling up: it cannot carry this load."
+            else f"Under {title_of(other)} jobs of {_quoted(result.growing)} kept piling up: it cannot carry this load."
         )
     if np.isnan(result.mean_response_time):
-        return f"Under {TITLES[other]} too few jobs of {_quoted(result.unknown)} were done for a mean."
+        return f"Under {title_of(other)} too few jobs of {_quoted(result.unknown)} were done for a mean."
     if not np.isfinite(result.interval):
-        return f"{_start(TITLES[other])} took {result.mean_response_time:.4g} in this run, but how far that is off is not known."
+        return f"{_start(title_of(other))} took {result.mean_response_time:.4g} in this run, but how far that is off is not known."
     difference = plan.difference(other)
     if not difference.significant:
-        return f"{_start(TITLES[other])} takes {result.mean_response_time:.4g} ± {result.interval:.2g}: no significant difference."
+        return f"{_start(title_of(other))} takes {result.mean_response_time:.4g} ± {result.interval:.2g}: no significant difference."
     ratio = result.mean_response_time / chosen.mean_response_time
     times = f"{ratio - 1:.0%} longer" if ratio < 2 else f"{ratio:.1f} times as long"
     apart = f"{difference.mean:.3g} ± {difference.interval:.2g}"
-    return f"{_start(TITLES[other])} takes {times}: {result.mean_response_time:.4g} ({apart} more)."
+    return f"{_start(title_of(other))} takes {times}: {result.mean_response_time:.4g} ({apart} more)."
 
 
 def _growth(plan: Plan) -> str:
@@ -154,13 +149,13 @@ def _growth(plan: Plan) -> str:
 
 def _rota_words(plan: Plan) -> list[str]:
     """Honest words on the rota where it is not what is recommended."""
-    own = {"full": "pMSR", "none": "nMSR", "setup": "sMSR"}[plan.system.preemption]
-    if plan.recommended_name.startswith(own) or not plan.results[own].stable:
+    own, backfilled = (msr_name(plan.system.preemption, backfill) for backfill in (False, True))
+    if plan.recommended_name in (own, backfilled) or not plan.results[own].stable:
         return []
-    filled = plan.results.get(f"{own}+backfill")
+    filled = plan.results.get(backfilled)
     if filled is None or not filled.stable or np.isnan(filled.mean_response_time):
         return []
-    difference = plan.difference(f"{own}+backfill")
+    difference = plan.difference(backfilled)
     if not difference.significant:
         return [f"The rota with backfilling takes {filled.mean_response_time:.4g}: no significant difference at this load."]
     more = f"{difference.mean:.3g} ± {difference.interval:.2g}"

@@ -1,9 +1,9 @@
 """One run of a study: what defines it, as plain text and numbers; what is measured; and how to repeat it.
 
 A run travels to other processes and machines and is known by its key, so it holds text instead of objects: the system as TOML, at the load
-of the run, and the policy as JSON. That is a policy's file, the name and fields of a policy without a file (`{"policy": "first-fit"}`), or
-what to design (`{"design": "none", …}`): designing is part of the run, so that it too is spread over the workers. A policy of your own is
-the place that it is imported from and a hash of its source (`{"custom": "mine:longest_first", "source": "…"}`).
+of the run, and the policy as JSON. That is a policy's file, or what to design (`{"design": "none", …}`): designing is part of the run, so
+that it too is spread over the workers. A policy of your own is the place that it is imported from and a hash of its source
+(`{"custom": "mine:longest_first", "source": "…"}`).
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from functools import lru_cache
 from typing import Any
 
 from rota import __version__
-from rota.capacity import system_load
-from rota.decide import policy_name
+from rota.capacity import Load, system_load
 from rota.design import balanced_policy, design_policy
 from rota.errors import BadSpec, Problem, RotaError
 from rota.imported import source_of
 from rota.model import System, Workload
 from rota.model.spec import parse_system
-from rota.policy import MSR, Custom, Policy
-from rota.policy.files import policy_from_json, policy_to_json
-from rota.policy.importable import custom_at, place_of_custom
-from rota.simulation import POLICY_NAMES, Result, simulate
+from rota.policy import MSR, Custom, Policy, policy_from_dict, policy_to_json
+from rota.policy.custom import custom_at, place_of_custom
+from rota.policy.registry import record_named
+from rota.simulation import Result, simulate
 from rota.simulation.arguments import LEAST_JOBS
 from rota.study.workloads import defining, workload_from_text
 
@@ -70,26 +69,27 @@ class Run:
 
 def policy_text(policy: Policy) -> str:
     """A policy as JSON."""
-    if isinstance(policy, MSR):
-        return policy_to_json(policy)
     if isinstance(policy, Custom):
         place = place_of_custom(policy)
         return json.dumps({"custom": place, "source": source_of(place, "policies")})
-    return json.dumps({"policy": policy_name(policy), **asdict(policy)})
+    return policy_to_json(policy)
 
 
 def policy_from_text(text: str) -> Policy:
     """The policy that `policy_text` wrote."""
     fields = json.loads(text)
     if "rota_policy" in fields:
-        return policy_from_json(text)
+        return policy_from_dict(fields)
     if "custom" in fields:
         policy, now = custom_at(fields["custom"]), source_of(fields["custom"], "policy")
         if now != fields["source"]:
             rule = f"{fields['custom']} is not what it was when the study began (hash {fields['source']}, now {now})"
             raise BadSpec([Problem("policy", rule)])
         return policy
-    return type(POLICY_NAMES[fields.pop("policy")])(**fields)
+    record = record_named(fields.pop("policy"))  # results of older releases: a name, and the fields
+    if record is None:
+        raise BadSpec([Problem("policy", "is not known to this release: repeat it with the Rota that made it (column rota)", text)])
+    return record.policy(**fields)
 
 
 @lru_cache(maxsize=64)  # the seeds of a case follow each other: they share one design
@@ -99,16 +99,21 @@ def _policy_of(definition: str, text: str) -> Policy:
         return policy_from_text(definition)
     system, model, alpha, gamma = _system_of(text), fields["design"], fields["switching_rate"], fields["setup_rate"]
     if not fields["backfill"]:
-        return design_policy(system, model, switching_rate=alpha, setup_rate=gamma)
+        return design_policy(system, model, load=_load_of(text), switching_rate=alpha, setup_rate=gamma)
     if alpha is None:
-        return design_policy(system, model, setup_rate=gamma).replace(backfill=True)
+        return design_policy(system, model, load=_load_of(text), setup_rate=gamma).replace(backfill=True)
     # With backfilling a rota may be stable at a switching rate at which it is not without: the simulation will tell.
-    return balanced_policy(system, system_load(system), model, setup_rate=gamma).replace(switching_rate=alpha, backfill=True)
+    return balanced_policy(system, _load_of(text), model, setup_rate=gamma).replace(switching_rate=alpha, backfill=True)
 
 
 @lru_cache(maxsize=64)
 def _system_of(text: str) -> System:
     return parse_system(text)
+
+
+@lru_cache(maxsize=64)  # so do the designs of one system
+def _load_of(text: str) -> Load:
+    return system_load(_system_of(text))
 
 
 # -------------------------------------------------------------------------------------------------------------- measurements

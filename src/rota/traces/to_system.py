@@ -25,7 +25,8 @@ from numpy.typing import ArrayLike
 from rota.arrays import Array
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import Deterministic, Empirical, Exponential, Fitted, Preemption, System
-from rota.model.sizes import MAX_CV, MAX_PHASES, SizeDistribution
+from rota.model.distribution import MAX_CV, SizeDistribution
+from rota.model.phase_types import MAX_PHASES
 from rota.model.system import SECONDS, exceeds
 from rota.traces.trace import Trace
 

@@ -185,7 +185,7 @@ def test_suspended_jobs_and_a_plan_with_other_rules(tmp_path, back):
                 service.use_plan(3)
             for id in (first, *others):
                 assert (await finished(service, id)).state == "done"
-            assert service.executor.lifecycle.allocation.limits.cores.free == tuple(sorted(os.sched_getaffinity(0)))
+            assert service.executor.lifecycle.allocation.free("cores") == tuple(sorted(os.sched_getaffinity(0)))
             assert service.status().resources[0].kept == 0
 
     play(tmp_path, story())

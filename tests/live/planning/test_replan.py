@@ -136,7 +136,7 @@ def test_it_does_not_outlive_its_parent(tmp_path):
 
 def test_a_bad_request_is_answered():
     """The process answers with an error, not with a traceback, and nothing else is on standard output."""
-    request = {"system": "[server]\ncores = 1\n", "policy": {"rota_policy": 1, "policy": "first-fit"}}
+    request = {"system": {"server": {"cores": 1}}, "policy": {"rota_policy": 1, "policy": "first-fit"}}
     done = subprocess.run(
         [sys.executable, "-m", "rota.live.planning.replan"],
         input=json.dumps(request),

@@ -228,6 +228,22 @@ def test_launcher_is_light() -> None:
     assert done.stdout == "[]\n", done.stderr
 
 
+def test_launcher_imports_the_standard_library_only() -> None:
+    """All that the launcher loads, started as it is by the daemon, is of the standard library, of the processes and of the kinds."""
+    code = "import sys; before = set(sys.modules)\nimport rota.live.processes.forkserver\nprint(*(set(sys.modules) - before))"
+    root = str(Path(forkserver.__file__).parents[3])
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.append({root!r})\n{code}"], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    assert {name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names | {"rota"}} == set()
+    ours = {name for name in loaded if name.startswith("rota.") and name != "rota.live"}
+    assert "rota.live.resources.kinds" in ours
+    assert {name for name in ours if not name.startswith(("rota.live.processes", "rota.live.resources"))} == set()
+    kinds = {f"rota.live.resources.{path.stem}" for path in (Path(root) / "rota/live/resources").glob("*.py")}
+    assert kinds - ours == {f"rota.live.resources.{name}" for name in ("__init__", "allocation", "amounts")}
+
+
 def test_start_says_why_it_fails(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A launcher that cannot begin is an error at once, not a wait."""
     (tmp_path / "launcher.lock").mkdir()

@@ -83,6 +83,15 @@ def test_children_without_an_environment_are_found(tmp_path: Path) -> None:
         bench.until(lambda: state_of(stray) in ("", "Z"))
 
 
+@pytest.mark.parametrize("key", ["asked_to_end", "told"])
+def test_records_of_an_earlier_version(tmp_path: Path, key: str) -> None:
+    """That a job was asked to end had another name: a supervisor that an earlier version started may still write it."""
+    record = attempts.Record.claim(str(tmp_path), 1, 1, "boot")
+    record.write("ended", exit_code=0, **{key: True})
+    os.close(record.descriptor)
+    assert attempts.look(str(tmp_path), 1, 1).asked_to_end
+
+
 def test_a_nested_job_has_only_what_it_was_told_itself(tmp_path: Path) -> None:
     """The environment of a job that submits another is not that of the other: its index, cores and number are its own or not there."""
     outer = {**ENV, "ROTA_ARRAY_INDEX": "9", "ROTA_CORES": "0,1", "ROTA_JOB_ID": "1", "ROTA_RUN": "1.1@0", "ROTA_DIR": "/somewhere"}

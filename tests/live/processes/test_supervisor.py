@@ -76,7 +76,7 @@ def test_missing_directory(bench: Bench) -> None:
 def test_environment(bench: Bench, tmp_path: Path) -> None:
     """The job sees its own environment and what Rota tells it, and nothing of the daemon's; it starts in its directory."""
     env = {"PATH": PATH, "GREETING": "grüß\udcff dich", "ROTA_JOB_ID": "a lie"}
-    run = bench.launch(["env", "-0"], job=12, attempt=3, env=env, restart=2, cores=[0], gpus=[1, 4], index=9)
+    run = bench.launch(["env", "-0"], job=12, attempt=3, env=env, restart=2, share={"cores": [0], "gpus": ["1", "4"]}, index=9)
     assert run.wait().exit_code == 0
     raw = (tmp_path / "output/12.log").read_bytes()
     seen = dict(os.fsdecode(entry).split("=", 1) for entry in raw.split(b"\0") if entry)
@@ -125,23 +125,22 @@ def test_output_is_appended(bench: Bench, tmp_path: Path) -> None:
 def test_affinity(bench: Bench) -> None:
     """The job runs on its cores and on no others."""
     core = max(os.sched_getaffinity(0))
-    run = bench.launch([sys.executable, "-I", "-S", "-c", "import os; print(os.sched_getaffinity(0))"], cores=[core])
+    run = bench.launch([sys.executable, "-I", "-S", "-c", "import os; print(os.sched_getaffinity(0))"], share={"cores": [core]})
     run.wait()
     assert run.output() == f"{{{core}}}\n"
 
 
 def test_impossible_cores(bench: Bench) -> None:
     """Cores that this machine does not have end the attempt with 126 and a reason."""
-    end = bench.sh("true", cores=[8191]).wait()
+    end = bench.sh("true", share={"cores": [8191]}).wait()
     assert (end.exit_code, end.error) == (126, "cannot use cores [8191]: Invalid argument")
 
 
 def test_memory_limit(bench: Bench) -> None:
     """A job that allocates more than its limit fails, one that allocates less does not."""
     script = "import sys; x = b'x' * int(sys.argv[1]); print(len(x))"
-    small, large = (
-        bench.launch([sys.executable, "-I", "-S", "-c", script, n], memory_bytes=300_000_000) for n in ("100000000", "400000000")
-    )
+    share = {"memory": {"bytes": 300_000_000, "cgroup": None}}
+    small, large = (bench.launch([sys.executable, "-I", "-S", "-c", script, n], share=share) for n in ("100000000", "400000000"))
     assert (small.wait().exit_code, small.output()) == (0, "100000000\n")
     assert large.wait().exit_code == 1
     assert "MemoryError" in large.output()
@@ -153,11 +152,11 @@ def test_cgroup(bench: Bench) -> None:
     if parent is None or not os.access(parent, os.W_OK):
         pytest.skip("no writable cgroup v2 here")
     group = f"{parent}/rota-test-{os.getpid()}"
-    run = bench.sh("cat /proc/self/cgroup", cgroup=group)
+    run = bench.sh("cat /proc/self/cgroup", share={"memory": {"bytes": None, "cgroup": group}})
     assert run.wait().exit_code == 0
     assert any(line.startswith("0::") and line.endswith(os.path.basename(group)) for line in run.output().splitlines())
     assert not os.path.exists(group)
-    nowhere = bench.sh("true", cgroup="/proc/no-group").wait()
+    nowhere = bench.sh("true", share={"memory": {"bytes": None, "cgroup": "/proc/no-group"}}).wait()
     assert (nowhere.exit_code, nowhere.error) == (126, "cannot make its memory group: No such file or directory")
 
 

@@ -1,9 +1,12 @@
 """Signals to all processes below one, and to no other."""
 
+import os
 import subprocess
 import sys
 
 import pytest
+
+from rota.live.processes import tree
 
 # A supervisor with two children: one is still in its group, as between fork and setsid, the other has a session of its own and a child.
 PROGRAM = """
@@ -31,3 +34,15 @@ def test_a_child_in_our_own_group(how, said):
     """It gets the signal by itself: its group is that of the supervisor, which is neither hit, stopped nor killed."""
     done = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, encoding="utf-8", timeout=30, check=True)
     assert done.stdout.splitlines() == said
+
+
+def test_children_are_found_either_way() -> None:
+    """The kernel's list of children and the look at every process agree."""
+    here = os.getpid()
+    with os.popen("sleep 5 & echo $!; wait") as pipe:
+        sleeper = int(pipe.readline())
+        by_scan = tree._scan()
+        level = by_scan(here)
+        assert sleeper in {child for one in level for child in [one, *by_scan(one)]}
+        assert sleeper in tree.descendants(here)
+        os.kill(sleeper, 15)

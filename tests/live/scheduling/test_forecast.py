@@ -11,7 +11,7 @@ from rota.decide import seeded
 from rota.live.scheduling.forecast import forecast
 from rota.live.scheduling.play_forward import play_forward
 from rota.live.scheduling.scheduler import OWN, Scheduler
-from rota.simulation.named import as_policy
+from rota.policy import as_policy
 
 NOW = 1000.0
 
@@ -125,11 +125,11 @@ POLICIES = [
 ]
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p if isinstance(p, str) else rota.decide.policy_name(p))
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p if isinstance(p, str) else rota.policy.policy_name(p))
 def test_the_compiled_futures_are_those_of_the_floor(policy):
     """The simulator from the present state gives starts of the same law as the scheduler played in plain Python, under every policy."""
     policy = as_policy(policy)
-    stop = "requeue" if rota.decide.preempts(policy) else "none"
+    stop = "requeue" if rota.policy.preempts(policy) else "none"
     scheduler = Scheduler(PAIR, policy, seeded(np.random.SeedSequence(1)), stop=stop)
     scheduler.begin(NOW)
     for id in range(1, 13):

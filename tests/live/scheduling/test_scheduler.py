@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rota
-from rota.decide import preempts, seeded
+from rota.decide import seeded
 from rota.live.scheduling.scheduler import OWN, Decision, Scheduler
-from rota.simulation.named import as_policy
+from rota.policy import as_policy, preempts
 from rota.simulation.workload import Jobs, PoissonArrivals
 from simulated_machine import play
 
@@ -49,7 +49,7 @@ def rotas(system):
 POLICIES = ["fcfs", "first-fit", "easy", "max-weight", "max-weight-np", rota.RandomizedTimers(rate=1.0), *rotas(paper())]
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p if isinstance(p, str) else rota.decide.policy_name(p))
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p if isinstance(p, str) else rota.policy.policy_name(p))
 def test_same_decisions_as_the_simulator(policy):
     """Event for event, the scheduler starts, stops and ends the jobs that the simulator does."""
     system, policy = paper(), as_policy(policy)
@@ -93,7 +93,7 @@ def some_policies():
         for backfill in (False, True):
             setup = {"setup_rate": 5.0} if preemption == "setup" else {}
             rota_ = rota.MSR(CANDIDATES, [0.5, 0.3, 0.2], preemption, 1.0, backfill=backfill, **setup)
-            found[rota.decide.policy_name(rota_)] = rota_
+            found[rota.policy.policy_name(rota_)] = rota_
     found["nMSR skip"] = rota.MSR(CANDIDATES, [0.5, 0.3, 0.2], "none", 1.0, empty_slots="skip")
     found["nMSR early"] = rota.MSR(CANDIDATES, [0.2, 0.3, 0.5], "none", 1.0, opening="early", route="parallel")
     return found
@@ -257,7 +257,7 @@ class Watched:
     def check_progress(self):
         """A server that does nothing though jobs of types are there has a policy that waits for its own clock."""
         if self.types("waiting", "suspended") and not self.of("running", "stopping"):
-            assert rota.decide.policy_name(self.policy) not in RESTLESS
+            assert rota.policy.policy_name(self.policy) not in RESTLESS
             assert np.isfinite(self.scheduler.wake)
 
 
@@ -402,7 +402,7 @@ def test_a_job_is_put_only_once():
         scheduler.put(1, 0)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p if isinstance(p, str) else rota.decide.policy_name(p))
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p if isinstance(p, str) else rota.policy.policy_name(p))
 def test_more_is_held_than_there_is(policy):
     """A server that was larger when its jobs started: nobody starts until enough of them have ended, and then everybody does."""
     policy = as_policy(policy)

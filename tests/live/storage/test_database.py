@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.live.errors import DiskFull, OtherVersion
+from rota.live.errors import Damaged, DiskFull, OtherVersion
 from rota.live.jobs import Job, Request
 from rota.live.messages import ENDED, STATES
 from rota.live.storage.database import Database, PlanRow
@@ -46,7 +46,7 @@ JOBS = st.builds(
     started=st.none() | number,
     served_s=number,
     exit_code=st.none() | st.integers(0, 255),
-    cores=st.none() | st.just("0,3"),
+    share=st.dictionaries(st.sampled_from(["cores", "gpus", "licences"]), st.lists(st.integers(0, 2**40), max_size=3)),
     reason=text,
 )
 
@@ -184,6 +184,15 @@ def test_a_database_of_another_version(tmp_path):
         db.execute("PRAGMA user_version=99")
     db.close()
     with pytest.raises(
-        OtherVersion, match=r"another version of Rota \(schema 99, this one has 1\): run that version until its jobs have ended"
+        OtherVersion, match=r"another version of Rota \(schema 99, this one has 2\): run that version until its jobs have ended"
     ):
         Database(path)
+
+
+@pytest.mark.parametrize("share", ["{", "[]", '{"cores": "0,1"}', '{"cores": [0.5]}', '{"cores": [true]}'])
+def test_a_share_that_is_damaged(database, share):
+    """It is no object of lists of numbers: `Damaged` says of which job."""
+    database.write(jobs=[job(7)])
+    database._db.execute("UPDATE jobs SET share = ?", (share,))
+    with pytest.raises(Damaged, match="the share of job 7"):
+        database.live()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rota.capacity import system_load
-from rota.decide import policy_name, seeded
+from rota.decide import seeded
 from rota.errors import BadSpec, Problem, RotaError
 from rota.live.clock import boot_now
 from rota.live.errors import Damaged, DiskFull, NoSuchPlan, Refused
@@ -30,7 +30,7 @@ from rota.live.storage.database import Database, PlanRow
 from rota.live.tasks import Tasks
 from rota.model import System
 from rota.model.live import OWN_TYPE
-from rota.policy import PlanFile, plan_file_from_json, plan_file_to_json, policy_from_json
+from rota.policy import PlanFile, plan_file_from_json, plan_file_to_json, policy_from_json, policy_name
 
 __all__ = ["Planner", "choose_plan"]
 

@@ -2,7 +2,7 @@
 
 One JSON object comes in on standard input, one goes out on standard output:
 
-    { "system": the TOML spec, "policy": the policy in use, as in its file, "design": true, "time_limit_s": 60, "jobs": 200000, "seed": 0 }
+    { "system": its tables, "policy": the policy in use, as in its file, "design": true, "time_limit_s": 60, "jobs": 200000, "seed": 0 }
     { "policy": …, "load": 0.83, "kept": false, "predicted": { "train": { "mean": 2.1, "p50": …, "p95": …, "p99": … } }, "remark": "",
       "time_s": 3.2 }
 
@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any
 from rota.errors import RotaError
 
 if TYPE_CHECKING:
+    from rota.capacity import Load
     from rota.model import System
-    from rota.model.sizes import SizeDistribution
     from rota.policy import MSR, Policy
 
 __all__ = ["Predicted", "ReplanFailed", "Replanned", "learned_system", "predict", "replan"]
@@ -81,11 +81,12 @@ async def replan(
 
     Cancelling ends the process, and so does the end of the caller. Raises `ReplanFailed`, also when the time is over.
     """
-    from rota.policy import policy_to_json
+    from rota.model import system_to_dict
+    from rota.policy import policy_to_dict
 
     request = {
-        "system": system.to_toml(),
-        "policy": json.loads(policy_to_json(policy)),  # type: ignore[arg-type]  # a Custom one says itself that it has no file
+        "system": system_to_dict(system),
+        "policy": policy_to_dict(policy),
         "design": design,
         "time_limit_s": time_limit_s,
         "jobs": jobs,
@@ -138,25 +139,10 @@ def _answer(out: bytes, err: bytes, code: int) -> Replanned:
 def learned_system(system: System, arrival_rate: Sequence[float], mean_size_s: Sequence[float], time_unit_s: float = 1.0) -> System:
     """The same server with other rates (per second) and mean sizes (in seconds); sizes keep the shape of their laws."""
     sizes = [
-        _scaled(size, mean_s / time_unit_s / (1.0 / float(rate)))
+        size.scaled(mean_s / time_unit_s / (1.0 / float(rate)))
         for size, mean_s, rate in zip(system.sizes, mean_size_s, system.service_rate, strict=True)
     ]
     return system.replace(arrival_rate=[rate * time_unit_s for rate in arrival_rate], sizes=sizes)
-
-
-_LENGTHS, _RATES = ("mean", "means", "low", "high", "values"), ("rates", "generator")  # the fields of size distributions
-
-
-def _scaled(size: SizeDistribution, factor: float) -> SizeDistribution:
-    """The law of factor · X."""
-
-    def times(value: Any, by: float) -> Any:
-        return tuple(times(part, by) for part in value) if isinstance(value, tuple) else value * by
-
-    fields = {name: getattr(size, name) for name in type(size).model_fields}
-    fields |= {name: times(fields[name], factor) for name in _LENGTHS if name in fields}
-    fields |= {name: times(fields[name], 1 / factor) for name in _RATES if name in fields}
-    return type(size)(**fields)
 
 
 # ------------------------------------------------------------------------------------------------------- the work
@@ -202,17 +188,18 @@ def _exact(system: System, policy: Policy) -> Any:
 def _plan(request: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to a request."""
     from rota.capacity import system_load
-    from rota.model.spec import parse_system
-    from rota.policy import MSR, policy_from_json, policy_to_json
+    from rota.model import system_from_dict
+    from rota.policy import MSR, policy_from_dict, policy_to_dict
 
     began = time.perf_counter()
-    system = parse_system(request["system"])
-    policy = policy_from_json(json.dumps(request["policy"]))
+    system = system_from_dict(request["system"])
+    policy = policy_from_dict(request["policy"])
     jobs, seed = int(request.get("jobs", JOBS)), int(request.get("seed", 0))
-    load = system_load(system, time_limit_s=_LOAD_S).load
+    best = system_load(system, time_limit_s=_LOAD_S)
+    load = best.load
     if load == 0:
         raise ReplanFailed("no jobs arrive: there is nothing to plan")
-    feasible = system if load < 1 else system.scaled(factor=_FULL / load)
+    feasible = best if load < 1 else best.scaled(_FULL / load)
     kept, remark = True, ""
     if request.get("design", True) and isinstance(policy, MSR):
         policy, kept = _designed(feasible, policy, float(request.get("time_limit_s", 60.0)), jobs, seed)
@@ -222,7 +209,7 @@ def _plan(request: Mapping[str, Any]) -> dict[str, Any]:
     else:
         remark = f"the load is {load:.4g}: no policy can serve that, arrivals must fall by {1 - 1 / load:.0%} at least"
     return {
-        "policy": json.loads(policy_to_json(policy)),
+        "policy": policy_to_dict(policy),
         "load": load,
         "kept": kept,
         "predicted": {name: vars(values) for name, values in predicted.items()},
@@ -231,14 +218,16 @@ def _plan(request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _designed(system: System, old: MSR, time_limit_s: float, jobs: int, seed: int) -> tuple[MSR, bool]:
+def _designed(load: Load, old: MSR, time_limit_s: float, jobs: int, seed: int) -> tuple[MSR, bool]:
     """A new rota of the old one's kind, or the old one if that is as good; and whether it is."""
     from rota.design import design_policy
     from rota.simulation import simulate
 
+    system = load.system
     new = design_policy(
         system,
         old.preemption,
+        load=load,
         setup_rate=old.setup_rate,
         objective="response-time",
         route=old.route if isinstance(old.route, str) else "type-order",

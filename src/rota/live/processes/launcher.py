@@ -17,8 +17,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from rota.live.errors import LiveError
 from rota.live.processes import forkserver
@@ -31,7 +32,7 @@ _PATIENCE_S = 20.0  # for the answer to an order
 
 @dataclass(frozen=True)
 class Program:
-    """What to run, and where. `attempt` is new for every start of the job; `memory_bytes` is a limit, by `cgroup` if one is given."""
+    """What to run, and where. `attempt` is new for every start of the job; `share` is what `Allocation.terms` says, by kind."""
 
     job: int
     attempt: int
@@ -40,17 +41,14 @@ class Program:
     cwd: str
     type: str = ""
     restart: int = 0
-    cores: Sequence[int] | None = None
-    gpus: Sequence[int | str] | None = None
     index: int | None = None
-    memory_bytes: int | None = None
-    cgroup: str | None = None
+    share: Mapping[str, Any] = field(default_factory=dict)
     grace_s: float = 10.0
     token: str = ""
 
     def encode(self) -> bytes:
         """The order as it goes over the wire."""
-        body = json.dumps({field.name: getattr(self, field.name) for field in fields(self)}).encode()
+        body = json.dumps({one.name: getattr(self, one.name) for one in fields(self)}).encode()
         return LENGTH.pack(len(body)) + body
 
 

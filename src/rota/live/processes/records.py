@@ -61,8 +61,8 @@ class Attempt(NamedTuple):
     """What the record of an attempt says. Wall times are seconds since 1970; `*_boottime` are on CLOCK_BOOTTIME, never set.
 
     The use of time and memory is that of all processes of the job; `max_rss_bytes` is that of the largest of them, and at least that of
-    the interpreter which forked it (about 10 MB). `ended` is the end of the main process; `told` says that it heard before that it should
-    end, `leftovers` that others outlived it.
+    the interpreter which forked it (about 10 MB). `ended` is the end of the main process; `asked_to_end` says that it was asked to
+    before that, `leftovers` that others outlived it.
     """
 
     state: Literal["absent", "alive", "ended", "lost"]
@@ -80,7 +80,7 @@ class Attempt(NamedTuple):
     user_s: float | None = None
     system_s: float | None = None
     max_rss_bytes: int | None = None
-    told: bool = False
+    asked_to_end: bool = False
     leftovers: bool = False
     token: str = ""
 
@@ -88,10 +88,12 @@ class Attempt(NamedTuple):
 # What each field may be: what is not so is passed over, for a record may be spoiled.
 _TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("boot", "how", "error", "token"), (str,)),
-    **dict.fromkeys(("suspended", "told", "leftovers"), (bool,)),
+    **dict.fromkeys(("suspended", "asked_to_end", "leftovers"), (bool,)),
     **dict.fromkeys(("supervisor", "pid", "exit_code", "max_rss_bytes"), (int,)),
     **dict.fromkeys(("started", "started_boottime", "ended", "ended_boottime", "user_s", "system_s"), (float, int)),
 }
+
+_EARLIER_NAMES = {"told": "asked_to_end"}  # in records of supervisors that an earlier version started
 
 
 def boot_id() -> str:
@@ -269,10 +271,13 @@ def _read(descriptor: int, what: str) -> dict[str, Any]:
     offset, length = _PLACES[what]
     line, newline, _ = os.pread(descriptor, length, offset).partition(b"\n")
     try:
-        fields = json.loads(line) if newline else {}
+        fields: dict[str, Any] | Any = json.loads(line) if newline else {}
     except ValueError:  # spoiled by a power cut
         return {}
-    return {key: value for key, value in fields.items() if type(value) in _TYPES.get(key, ())} if isinstance(fields, dict) else {}
+    if not isinstance(fields, dict):
+        return {}
+    named = {_EARLIER_NAMES.get(key, key): value for key, value in fields.items()}
+    return {key: value for key, value in named.items() if type(value) in _TYPES.get(key, ())}
 
 
 def _pids() -> list[int]:

@@ -15,7 +15,6 @@ standard library is used: there is one of these per running job.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import os
@@ -28,6 +27,8 @@ from typing import Any, NoReturn
 
 from rota.live.processes import tree
 from rota.live.processes.records import MARK, Record, mark_of, set_tag
+from rota.live.resources.kind import NotApplied
+from rota.live.resources.kinds import KINDS, parts_of
 
 __all__ = ["HEARD", "NOT_RUN", "environment", "supervise"]
 
@@ -41,7 +42,9 @@ _KILL_AGAIN_S = 0.1
 # Signals that this process was started with ignored, or Python ignores; the others go back to their default when a program starts.
 _IGNORED = [number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN]
 _FOREVER_S = 1e8
-_TOLD = frozenset(("ROTA_JOB_ID", "ROTA_TYPE", "ROTA_RESTART", MARK, "ROTA_CORES", "ROTA_ARRAY_INDEX"))
+_OWN_VARIABLES = frozenset(("ROTA_JOB_ID", "ROTA_TYPE", "ROTA_RESTART", MARK, "ROTA_ARRAY_INDEX")).union(
+    *(kind.variables for kind in KINDS)
+)
 
 
 def supervise(order: dict[str, Any], directory: str, lock: int, boot: str, tell: Callable[[int], None], daemon: int) -> NoReturn:
@@ -70,20 +73,18 @@ def supervise(order: dict[str, Any], directory: str, lock: int, boot: str, tell:
 
 def environment(order: dict[str, Any], run_directory: str) -> dict[str, str]:
     """The environment of the job: its own, and what Rota tells it."""
-    told = {
+    own = {
         "ROTA_JOB_ID": str(order["job"]),
         "ROTA_TYPE": order["type"],
         "ROTA_RESTART": str(order["restart"]),
         MARK: mark_of(run_directory, order["job"], order["attempt"], order.get("token", "")),
     }
-    if order["cores"] is not None:
-        told["ROTA_CORES"] = ",".join(map(str, order["cores"]))
-    if order["gpus"] is not None:
-        told["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, order["gpus"]))
     if order["index"] is not None:
-        told["ROTA_ARRAY_INDEX"] = str(order["index"])
+        own["ROTA_ARRAY_INDEX"] = str(order["index"])
+    for kind, terms in parts_of(order["share"]):
+        own.update(kind.environment(terms))
     # A job that was submitted by another one has that one's environment: what was told to that one is not true of this one.
-    return {**{name: value for name, value in order["env"].items() if name not in _TOLD}, **told}
+    return {**{name: value for name, value in order["env"].items() if name not in _OWN_VARIABLES}, **own}
 
 
 def _run(order: dict[str, Any], directory: str, lock: int, boot: str, tell: Callable[[int], None], daemon: int) -> int:
@@ -109,12 +110,13 @@ def _run(order: dict[str, Any], directory: str, lock: int, boot: str, tell: Call
         return NOT_RUN
     os.close(daemon)
     if pid == 0:
-        _become(order, record, output, own, environment(order, run_directory))
+        _become(order, record, output, own, run_directory)
     os.close(output)
     record.write("started", pid=pid, started=time.time(), started_boottime=_now())
     watch = _Watch(pid, order["grace_s"], record)
     watch.until_nothing_is_left()
-    error = record.read("failed").get("error", "") or _leave_group(order)
+    remark = _clean_up(order)
+    error = record.read("failed").get("error", "") or remark
     use, code = resource.getrusage(resource.RUSAGE_CHILDREN), os.waitstatus_to_exitcode(watch.status)
     record.write(
         "ended",
@@ -126,7 +128,7 @@ def _run(order: dict[str, Any], directory: str, lock: int, boot: str, tell: Call
         user_s=use.ru_utime,
         system_s=use.ru_stime,
         max_rss_bytes=use.ru_maxrss * 1024,
-        told=watch.told,
+        asked_to_end=watch.asked_to_end,
         leftovers=watch.leftovers,
     )
     return 0
@@ -154,7 +156,7 @@ class _Watch:
     def __init__(self, main: int, grace_s: float, record: Record) -> None:
         self.main, self.grace_s, self.record = main, grace_s, record
         self.status, self.ended, self.ended_boottime = -1, 0.0, 0.0
-        self.told = self.leftovers = self.ending = self.cleared = False
+        self.asked_to_end = self.leftovers = self.ending = self.cleared = False
         self.kill_at: float | None = None
 
     def until_nothing_is_left(self) -> None:
@@ -189,7 +191,7 @@ class _Watch:
             if pid == 0:
                 break
             if pid == self.main:
-                self.status, self.ended, self.ended_boottime, self.told = status, time.time(), _now(), self.ending
+                self.status, self.ended, self.ended_boottime, self.asked_to_end = status, time.time(), _now(), self.ending
         if self.ended and not self.cleared:
             self.cleared, self.leftovers = True, not self.ending
             self._end()
@@ -209,22 +211,17 @@ class _Watch:
         self.kill_at = _now() + _KILL_AGAIN_S
 
 
-def _become(order: dict[str, Any], record: Record, output: int, supervisor: int, told: dict[str, str]) -> NoReturn:
+def _become(order: dict[str, Any], record: Record, output: int, supervisor: int, run_directory: str) -> NoReturn:
     """In the child: turn into the job's program. Says in the record why, if that fails."""
-    argv, memory, group = order["argv"], order["memory_bytes"], order["cgroup"]
-    step, code = "", 126
+    argv, step, code = order["argv"], "", 126
     try:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != supervisor:  # it was killed before the line above
             os._exit(code)
         os.setsid()
         os.umask(0o022)
-        step = "cannot make its memory group"
-        if group is not None:
-            _enter_group(group, memory)
-        step = f"cannot use cores {order['cores']}"
-        if order["cores"] is not None:
-            os.sched_setaffinity(0, order["cores"])
+        step = "cannot make its environment"
+        env = environment(order, run_directory)
         step = f"working directory {order['cwd']}"
         os.chdir(order["cwd"])
         os.dup2(output, 1)
@@ -232,49 +229,34 @@ def _become(order: dict[str, Any], record: Record, output: int, supervisor: int,
         for number in _IGNORED:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        set_tag(told[MARK])
-        step = f"cannot limit its memory to {memory} bytes"
-        if memory is not None and group is None:
-            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        set_tag(env[MARK])
+        for kind, terms in parts_of(order["share"]):
+            step = f"cannot hold it to its {kind.name}"
+            kind.apply(terms)
         step = f"cannot execute {argv[0]}"
-        os.execvpe(argv[0], argv, told)
+        os.execvpe(argv[0], argv, env)
     except FileNotFoundError as error:
         if step.startswith("cannot execute") and not os.path.exists(argv[0]):
             step, code = f"{argv[0]}: no such program", 127
         else:  # a directory, or the interpreter that a script names
             step = f"{step}: {error.strerror}"
         record.write("failed", error=step)
+    except NotApplied as error:
+        record.write("failed", error=str(error))
     except BaseException as error:
         record.write("failed", error=f"{step}: {getattr(error, 'strerror', None) or repr(error)}")
     os._exit(code)
 
 
-def _enter_group(group: str, memory: int | None) -> None:
-    """Put this process into a cgroup of its own, with its memory limit."""
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(group)
-    if memory is not None:
-        _write(f"{group}/memory.max", str(memory))
-    _write(f"{group}/cgroup.procs", "0")
-
-
-def _leave_group(order: dict[str, Any]) -> str:
-    """Remove the cgroup of the job; a remark if the kernel killed in it for want of memory."""
-    group, remark = order["cgroup"], ""
-    if group is not None:
-        with contextlib.suppress(OSError):
-            with open(f"{group}/memory.events") as file:
-                counts = dict(line.split() for line in file)
-            if int(counts.get("oom_kill", 0)):
-                remark = f"out of memory: killed at its limit of {order['memory_bytes']} bytes"
-        with contextlib.suppress(OSError):
-            os.rmdir(group)
-    return remark
-
-
-def _write(path: str, text: str) -> None:
-    with open(path, "w") as file:
-        file.write(text)
+def _clean_up(order: dict[str, Any]) -> str:
+    """Removes what was made to hold the job to its share; the first word on why it ended. Whatever goes wrong, its end is recorded."""
+    remarks = []
+    for kind, terms in parts_of(order["share"]):
+        try:
+            remarks.append(kind.clean_up(terms))
+        except Exception as error:
+            remarks.append(f"cannot clean up its {kind.name}: {error!r}")
+    return next(filter(None, remarks), "")
 
 
 def _now() -> float:

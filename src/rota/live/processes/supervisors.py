@@ -11,10 +11,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from rota.live.errors import LiveError
+from rota.live.processes import tree
 from rota.live.processes.descriptors import share_descriptors
 from rota.live.processes.launcher import Launcher, Program
 from rota.live.processes.records import (
@@ -30,7 +32,7 @@ from rota.live.processes.records import (
     sweep,
 )
 from rota.live.processes.watch import Watch
-from rota.live.resources.limits import move
+from rota.live.resources import kinds
 from rota.live.tasks import Tasks
 
 __all__ = ["END", "KILL", "RESUME", "SUSPEND", "VANISHED", "Supervisors"]
@@ -135,10 +137,10 @@ class Supervisors:
         ordered = (job, attempt) in self._launcher.unanswered or (job, attempt) in self._watch
         return ordered and (job, attempt) not in self._claimed
 
-    def move(self, job: int, attempt: int, cores: Sequence[int]) -> None:
-        """Lets a job that goes on use these cores and no others."""
+    def move(self, job: int, attempt: int, terms: Mapping[str, Any]) -> None:
+        """Holds a job that goes on to its new share, such as other cores."""
         if (supervisor := look(self._run, job, attempt).supervisor) is not None:
-            move(supervisor, cores)
+            tree.for_each_thread(supervisor, lambda thread: kinds.move(thread, terms))
 
     def _sign(self, job: int, attempt: int, token: str) -> None:
         """An attempt has this token from now on; what has its name and another token is out of the way."""

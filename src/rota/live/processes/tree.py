@@ -7,7 +7,7 @@ import os
 import signal
 from collections.abc import Callable
 
-__all__ = ["descendants", "freeze", "send", "threads"]
+__all__ = ["descendants", "for_each_thread", "freeze", "send", "threads"]
 
 _QUIET = 3  # walks that find nobody new
 
@@ -28,6 +28,16 @@ def threads(pid: int) -> list[int]:
         return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
     except OSError:
         return []
+
+
+def for_each_thread(ancestor: int, do: Callable[[int], None]) -> None:
+    """Calls `do` with every thread of every process below `ancestor`; ProcessLookupError means that it has ended."""
+    done = set[int]()
+    while new := {thread for pid in descendants(ancestor) for thread in threads(pid)} - done:
+        for thread in new:
+            with contextlib.suppress(ProcessLookupError):
+                do(thread)
+        done |= new  # one that was born meanwhile may be as its parent was before: look again
 
 
 def send(ancestor: int, *numbers: int) -> None:

@@ -1,88 +1,143 @@
-"""Allocation: which cores and devices each job has, from its start to its end, over suspensions and daemons."""
+"""Allocation: what each job has of every resource, from its start to its end, over suspensions and daemons."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rota.errors import BadSpec, Problem
-from rota.live.jobs import Job
-from rota.live.resources.limits import Limits, Share
+from rota.live.errors import Refused
+from rota.live.jobs import Job, JobState
+from rota.live.resources.counted import Counted
+from rota.live.resources.kind import Kind, Resource
+from rota.live.resources.kinds import kind_of
+from rota.live.resources.numbered import is_whole
 from rota.model import System
 from rota.model.live import LiveSettings
 
-__all__ = ["Allocation", "numbers"]
+__all__ = ["Allocation"]
 
 
 class Allocation:
-    """Hands out what `limits` numbers, and notes it in the job: `cores` and `gpus` as comma lists."""
+    """The resources of a server on this machine. What is handed out by number is noted in the job: `share`, numbers by kind.
+
+    `demand` is what a job needs of each resource, in the order of the server's.
+    """
 
     def __init__(self, system: System, settings: LiveSettings) -> None:
-        self.limits = Limits(system.resources, system.capacity.tolist(), system.demand.tolist(), memory=settings.memory_limit)
-        devices, cores = self.limits.handed_out("gpus"), self.limits.handed_out("cores")
-        if devices is not None and settings.releases(devices):
-            raise BadSpec([Problem(f"live.releasable.{devices}", "a suspended process keeps its devices: gpus cannot be released")])
-        self._released = cores is not None and settings.releases(cores)
-        self._lent: set[int] = set()  # suspended jobs whose cores others may have
+        self._kinds: list[Kind] = []  # one for each resource
+        for at, (name, capacity) in enumerate(zip(system.resources, system.capacity.tolist(), strict=True)):
+            self._kinds.append(self._kind(Resource(name, capacity, system.demand[:, at].tolist()), settings))
+        self._described = [kind.describe() for kind in self._kinds]
+        numbered = [kind for kind in self._kinds if kind.free is not None]
+        released = [kind for kind in numbered if settings.releases(kind.resource.name)]
+        if kept := [kind for kind in released if kind.kept]:
+            raise BadSpec([Problem(f"live.releasable.{kind.resource.name}", kind.kept) for kind in kept])
+        self._numbered = {kind.name: kind for kind in numbered}
+        self._released = {kind.name for kind in released}
+        self._lent: set[tuple[int, str]] = set()  # kinds of which a suspended job has given its share back
+
+    def _kind(self, resource: Resource, settings: LiveSettings) -> Kind:
+        """A resource on this machine. Of several of one kind, the first one that is enforced; the others are counted."""
+        kind = kind_of(resource.name)
+        if any(other.name == kind.name and other.describe().enforced for other in self._kinds):
+            kind = Counted
+        return kind(resource, settings)
+
+    # ------------------------------------------------------------------------------------------------------------ the server
+
+    def enforcement(self) -> dict[str, str]:
+        """How a job is held to its share of each resource: 'affinity', 'rlimit', 'cgroup', 'CUDA_VISIBLE_DEVICES' … or ''."""
+        return {kind.resource.name: said.enforced for kind, said in zip(self._kinds, self._described, strict=True)}
+
+    def remarks(self) -> list[str]:
+        """What cannot be enforced here, or only in part."""
+        return [remark for said in self._described for remark in said.remarks]
+
+    def free(self, kind: str) -> tuple[int, ...] | None:
+        """The numbers of a kind that nobody has; None if they are not handed out here."""
+        return self._numbered[kind].free if kind in self._numbered else None
+
+    def check(self, demand: Sequence[float]) -> None:
+        """Refuses a demand for parts of what is handed out whole."""
+        for kind, amount in zip(self._kinds, demand, strict=True):
+            if kind.whole and not is_whole(amount):
+                raise Refused(f"{kind.resource.name} are handed out whole here: {amount:g} is not a whole number")
+
+    def whole(self, demand: Sequence[float]) -> list[float]:
+        """A demand with what is handed out whole rounded up."""
+        pairs = zip(self._kinds, demand, strict=True)
+        return [float(math.ceil(amount - 1e-9)) if kind.whole else float(amount) for kind, amount in pairs]
 
     def take_over(self, before: Allocation, suspended: Iterable[Job]) -> None:
-        """Goes on where other shares of the same server were, which had other settings."""
-        self.limits.cores, self.limits.gpus, self._lent = before.limits.cores, before.limits.gpus, before._lent
+        """Goes on where another allocation of the same server was, which had other settings."""
+        for kind, earlier in zip(self._kinds, before._kinds, strict=True):
+            kind.take_over(earlier)
+        self._lent = before._lent
         for job in suspended:
             self.suspend(job)
 
-    def take(self, job: Job, demand: list[float]) -> None:
-        """A job starts."""
-        share = self.limits.take(demand)
-        job.cores, job.gpus = _text(share.cores), _text(share.gpus)
+    # ------------------------------------------------------------------------------------------------------------ a job
+
+    def take(self, job: Job, demand: Sequence[float]) -> None:
+        """A job starts. `Refused`: it asks for parts of what is handed out whole. ValueError: there is not so much left."""
+        self.check(demand)
+        job.share = {}
+        try:
+            for kind, amount in zip(self._kinds, demand, strict=True):
+                if (taken := kind.take(amount)) is not None:
+                    job.share = {**job.share, kind.name: taken}
+        except ValueError:
+            self.release(job)
+            raise
 
     def suspend(self, job: Job) -> None:
-        """A job that is about to be suspended, or is, gives its cores back, if a stop releases them, and remembers them."""
-        if self.limits.cores is not None and job.cores is not None and self._released and job.id not in self._lent:
-            self.limits.cores.give_back(numbers(job.cores) or ())
-            self._lent.add(job.id)
+        """A job that is about to be suspended, or is, gives back what a stop releases, and remembers it."""
+        for name in self._released & job.share.keys():
+            if (job.id, name) not in self._lent:
+                self._numbered[name].release(job.share[name])
+                self._lent.add((job.id, name))
 
     def resume(self, job: Job) -> None:
-        """A suspended job is about to go on: on the cores it had, as far as they are free."""
-        if self.limits.cores is not None and job.id in self._lent:
-            had = numbers(job.cores) or ()
-            job.cores = _text(self.limits.cores.take(min(len(had), len(self.limits.cores.ids)), had))
-            self._lent.discard(job.id)
+        """A suspended job is about to go on: with the numbers it had, as far as they are free."""
+        for name in self._lent_by(job):
+            if (again := self._numbered[name].take_again(job.share[name])) is not None:
+                job.share = {**job.share, name: again}
+            self._lent.discard((job.id, name))
 
     def hold(self, job: Job) -> None:
         """A job was found that an earlier daemon started; suspended ones come last, for others may have their cores by now."""
-        pool, cores = self.limits.cores, numbers(job.cores)
-        if job.state == "suspended" and pool is not None and cores is not None and (self._released or not pool.are_free(cores)):
-            self._lent.add(job.id)
-        self.limits.hold(self._held(job))
+        for name, share in job.share.items():
+            if (kind := self._numbered.get(name)) is None:
+                continue
+            if job.state == JobState.SUSPENDED and not kind.kept and (name in self._released or not kind.are_free(share)):
+                self._lent.add((job.id, name))
+            else:
+                kind.hold(share)
 
-    def give_back(self, job: Job) -> None:
+    def release(self, job: Job) -> None:
         """Nothing of a job is left on the machine."""
-        self.limits.give_back(self._held(job))
-        self._lent.discard(job.id)
-        job.cores = job.gpus = None
+        lent = self._lent_by(job)
+        for name, share in job.share.items():
+            if name in self._numbered and name not in lent:
+                self._numbered[name].release(share)
+        self._lent.difference_update((job.id, name) for name in lent)
+        job.share = {}
 
-    def cores(self, job: Job) -> tuple[int, ...] | None:
-        """The cores that a job is held to; None if it is not."""
-        return None if self.limits.cores is None else numbers(job.cores)
+    def terms(self, job: Job, demand: Sequence[float]) -> dict[str, Any]:
+        """What its supervisor is given of each kind, as plain JSON: the `share` of its order."""
+        made = ((kind, self._terms(kind, job, amount)) for kind, amount in zip(self._kinds, demand, strict=True))
+        return {kind.name: terms for kind, terms in made if terms is not None}
 
-    def terms(self, job: Job, demand: list[float]) -> dict[str, Any]:
-        """What its supervisor is told: cores, devices, limits of memory."""
-        return {
-            "cores": numbers(job.cores),
-            "gpus": self.limits.devices(numbers(job.gpus)),
-            "memory_bytes": self.limits.memory_bytes(demand),
-            "cgroup": self.limits.group_for(job.id, job.attempt),
-        }
+    def moves(self, job: Job) -> dict[str, Any]:
+        """What a job that goes on must be moved to, as its terms; empty if nothing."""
+        kinds = (kind for name, kind in self._numbered.items() if kind.moves and name in job.share)
+        return {kind.name: self._terms(kind, job, len(job.share[kind.name])) for kind in kinds}
 
-    def _held(self, job: Job) -> Share:
-        return Share(None if job.id in self._lent else numbers(job.cores), numbers(job.gpus))
+    @staticmethod
+    def _terms(kind: Kind, job: Job, amount: float) -> Any:
+        return kind.terms(job.share.get(kind.name), amount, f"{job.id}.{job.attempt}")
 
-
-def numbers(text: str | None) -> tuple[int, ...] | None:
-    """The numbers of a comma list."""
-    return None if text is None else tuple(int(x) for x in text.split(",") if x)
-
-
-def _text(ids: tuple[int, ...] | None) -> str | None:
-    return None if ids is None else ",".join(map(str, ids))
+    def _lent_by(self, job: Job) -> set[str]:
+        return {name for name in job.share if (job.id, name) in self._lent}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-__all__ = ["delegated_group", "own_group"]
+__all__ = ["delegated_group", "enter", "leave", "own_group"]
 
 _LEAF = "rota-daemon"
 
@@ -51,6 +51,27 @@ def delegated_group() -> str | None:
             os.rmdir(leaf)
         return None
     return group
+
+
+def enter(group: str, memory: int | None) -> None:
+    """Puts this process into a cgroup of its own, with a limit of its memory in bytes if there is one."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(group)
+    if memory is not None:
+        _write(f"{group}/memory.max", str(memory))
+    _write(f"{group}/cgroup.procs", "0")
+
+
+def leave(group: str) -> bool:
+    """Removes the cgroup of a job that has ended; whether the kernel killed a process in it for want of memory."""
+    killed = False
+    with contextlib.suppress(OSError, ValueError):
+        with open(f"{group}/memory.events") as file:
+            counts = dict(line.split() for line in file)
+        killed = int(counts.get("oom_kill", 0)) > 0
+    with contextlib.suppress(OSError):
+        os.rmdir(group)
+    return killed
 
 
 def _is_ours(group: str) -> bool:

@@ -97,7 +97,7 @@ class _Simulated:
     """Futures by the compiled simulator."""
 
     def __init__(self, scheduler: Scheduler, served: Mapping[int, float], job: int, now: float, system: System) -> None:
-        self._system, self._brain, self._job, self._now = system, scheduler.brain, job, now
+        self._system, self._decider, self._job, self._now = system, scheduler.decider, job, now
         s, (places, kinds, serving, before) = scheduler.state, _listed(scheduler, served)
         self._sequence = scheduler.jobs[job].sequence if scheduler.jobs[job].kind != OWN else -1
         mean = float((1 / system.service_rate).mean())
@@ -118,7 +118,7 @@ class _Simulated:
     def prepare(self) -> None:
         """Loads or compiles the simulator."""
         nobody = Chunk(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
-        ahead = Ahead(self._system, self._brain, self._present, np.ones(len(self._present.kinds)), np.random.SeedSequence(0))
+        ahead = Ahead(self._system, self._decider, self._present, np.ones(len(self._present.kinds)), np.random.SeedSequence(0))
         ahead.go_on(nobody, -np.inf)
 
     def __call__(self, seed: np.random.SeedSequence, until: float) -> float | None:
@@ -132,7 +132,7 @@ class _Simulated:
             remaining[place] = still_needed(system, int(self._present.kinds[place]), self._served.get(int(place), 0.0), draw)
         own_running = [replace(own, end=self._now + draw.exponential(own.mean)) for own in self._own_running]
         own_waiting = list(self._own_waiting)
-        ahead = Ahead(system, self._brain, self._present, remaining, policy)
+        ahead = Ahead(system, self._decider, self._present, remaining, policy)
         coming = _Coming(system, arrivals, self._now, self._estimates)
         now, step = self._now, float((1 / system.service_rate).min()) / 4
         while True:

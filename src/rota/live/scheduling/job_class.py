@@ -12,7 +12,7 @@ from rota.arrays import Array
 from rota.errors import BadSpec, Problem
 from rota.live.jobs import Request
 from rota.live.messages import JobRequest
-from rota.live.resources.limits import kind_of_resource
+from rota.live.resources.gpus import Gpus
 from rota.model import System
 from rota.model.live import OWN_TYPE
 
@@ -74,7 +74,7 @@ def _too_much(demand: Array, system: System) -> list[Problem]:
 def _smallest(demand: Array, system: System) -> int | None:
     """The smallest type that encloses a demand, by the sum of its shares of the server; those with devices not asked for come last."""
     enclosing = np.flatnonzero((system.demand >= demand * (1 - _ROUNDING)).all(axis=1))
-    idle = [r for r, name in enumerate(system.resources) if kind_of_resource(name) == "gpus" and demand[r] == 0]
+    idle = [r for r, name in enumerate(system.resources) if Gpus.takes(name) and demand[r] == 0]
     with_idle_devices = (system.demand[enclosing][:, idle] > 0).any(axis=1)
     sizes = (system.demand[enclosing] / system.capacity).sum(axis=1)
     return int(enclosing[np.lexsort((sizes, with_idle_devices))[0]]) if len(enclosing) else None

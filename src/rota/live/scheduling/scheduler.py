@@ -29,13 +29,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.arrays import Int
-from rota.decide import ARRIVAL, CHANGE, COMPLETION, START, TIMER, State, brain_of, new_state, policy_name, preempts
+from rota.decide import ARRIVAL, CHANGE, COMPLETION, START, TIMER, State, decider_of, new_state, rule_of
+from rota.decide.job_lists import link, unlink
+from rota.decide.state import KIND, TYPE
 from rota.errors import BadSpec, Problem
 from rota.live.jobs import JobState
 from rota.live.scheduling.own_jobs import OwnJobs
 from rota.live.scheduling.units import fine_units
 from rota.model import System
-from rota.policy import Policy, ServerFilling
+from rota.policy import Policy, policy_name, preempts
 
 __all__ = ["OWN", "Decision", "Scheduler", "Stop"]
 
@@ -96,12 +98,12 @@ class Scheduler:
         if self.stop == "none" and preempts(policy):
             rule = f"{policy_name(policy)} stops running jobs, and preemption is 'none': choose suspend or requeue"
             raise BadSpec([Problem("preemption", f"{rule} (--preemption, or [live] in the file), or another policy")])
-        self.brain = brain_of(system, policy)  # raises where the policy does not suit the system
+        self.decider = decider_of(system, policy)  # raises where the policy does not suit the system
         self.system, self.policy = system, policy
         self._may_stop = self.stop != "none" and preempts(policy)
-        state = new_state(system, self.brain, random)
+        state = new_state(system, self.decider, random)
         demand, capacity, self.unit = fine_units(system)
-        if isinstance(policy, ServerFilling):  # it fills powers of two, and more capacity than that would be another server
+        if rule_of(policy).exact_capacity:  # more capacity than that would be another server
             capacity = state.capacity * (demand.max() // state.demand.max())
         self.state: State = state._replace(demand=demand, capacity=capacity, free=capacity.copy())
         self.target: Int = np.zeros(len(system.names), dtype=np.int64)
@@ -238,15 +240,8 @@ class Scheduler:
         s, i, place = self.state, job.kind, self._unused.pop()
         job.place = place
         self._by_place[place] = job
-        last = s.newest[i]
-        s.newer[place], s.older[place], s.sequence[place], s.estimate[place] = -1, last, job.sequence, job.estimate
-        if last >= 0:
-            s.newer[last] = place
-        else:
-            s.oldest[i] = place
-        s.newest[i] = place
-        if s.first_waiting[i] < 0:
-            s.first_waiting[i] = place
+        s.sequence[place], s.estimate[place] = job.sequence, job.estimate
+        link(s, place, i)
         s.system[i] += 1
 
     def take(self, id: int) -> None:
@@ -262,17 +257,7 @@ class Scheduler:
             del self._own[id]
             return
         s, i, place = self.state, job.kind, job.place
-        before, behind = s.older[place], s.newer[place]
-        if before >= 0:
-            s.newer[before] = behind
-        else:
-            s.oldest[i] = behind
-        if behind >= 0:
-            s.older[behind] = before
-        else:
-            s.newest[i] = before
-        if s.first_waiting[i] == place:
-            s.first_waiting[i] = behind
+        unlink(s, place, i)
         s.system[i] -= 1
         del self._by_place[place]
         self._unused.append(place)
@@ -322,12 +307,12 @@ class Scheduler:
         if kind != CHANGE or not self._undone:
             target[:] = s.running  # what it was told before, unless that could not be done
             target[i] += kind == COMPLETION
-            s.event[0], s.event[1] = kind, i
-            self.wake = self.brain.decide(s, target)
+            s.event[KIND], s.event[TYPE] = kind, i
+            self.wake = self.decider.decide(s, target)
         if self._undone:
             target[:] = s.running
-            s.event[0], s.event[1] = CHANGE, i
-            self.wake = self.brain.decide(s, target)
+            s.event[KIND], s.event[TYPE] = CHANGE, i
+            self.wake = self.decider.decide(s, target)
         self.decision_s = time.perf_counter() - began
         self.decisions += 1
         return self._obey()
@@ -434,7 +419,7 @@ class Scheduler:
         twin._own_ready, twin._own_held = self._own_ready.copy(), self._own_held.copy()
         twin._by_place = {place: twin.jobs[job.id] for place, job in self._by_place.items()}
         twin._unused, twin.target = self._unused.copy(), self.target.copy()
-        twin.state = State._make(part if part is self.brain.data else part.copy() for part in self.state)
+        twin.state = State._make(part if part is self.decider.data else part.copy() for part in self.state)
         return twin
 
     def save(self) -> dict[str, Any]:

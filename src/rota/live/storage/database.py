@@ -19,10 +19,10 @@ from typing import Any
 
 from rota.live.errors import Damaged, DiskFull, OtherVersion
 from rota.live.jobs import ENDED, Cancel, Job, JobState, Request
+from rota.live.storage.migrations import SCHEMA, migrate
 
 __all__ = ["Database", "PlanRow"]
 
-_SCHEMA = 1
 _LIVE = f"state NOT IN {tuple(str(state) for state in JobState if state in ENDED)}"
 _MOST_KEPT, _MOST_KEPT_BYTES = 256, 16 * 2**20  # requests in memory; their text
 _MOST_LISTED, _MOST_LISTED_IDS = 1000, 100  # characters of a command line, and jobs that one comes after, in a list
@@ -40,10 +40,9 @@ class PlanRow:
     load: float
 
 
-_COLUMNS = [f.name for f in fields(Job)]
-_row = attrgetter(*_COLUMNS)  # `astuple` copies deeply, which takes twenty times as long
+_COLUMNS = [f.name for f in fields(Job)]  # `share`, the last one, is JSON
+_all_but_share = attrgetter(*_COLUMNS[:-1])  # `astuple` copies deeply, which takes twenty times as long
 _PUT = f"INSERT OR REPLACE INTO jobs ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
-
 
 _TABLES = {
     "jobs": tuple(_COLUMNS),
@@ -76,12 +75,14 @@ class Database:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
         version = self._rows("PRAGMA user_version")[0][0]
-        if version not in (0, _SCHEMA):
+        if not 0 <= version <= SCHEMA:
             raise OtherVersion(
-                f"{self._path} was written by another version of Rota (schema {version}, this one has {_SCHEMA}): "
+                f"{self._path} was written by another version of Rota (schema {version}, this one has {SCHEMA}): "
                 "run that version until its jobs have ended, or give another directory (--directory)"
             )
-        if version == _SCHEMA:  # nothing to write: a daemon can be started on a full disk
+        if 0 < version < SCHEMA:
+            self._migrate(version)
+        if version:  # nothing to write, if it was of this schema: a daemon can be started on a full disk
             for table, wanted in _TABLES.items():
                 there = {row[1] for row in self._rows(f"PRAGMA table_info({table})")}
                 if missing := [name for name in wanted if name not in there]:
@@ -98,7 +99,14 @@ class Database:
                 "CREATE TABLE IF NOT EXISTS plans (number INTEGER PRIMARY KEY, time REAL, text TEXT, policy TEXT, reason TEXT, load REAL)"
             )
             self._db.execute("CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, value TEXT)")
-            self._db.execute(f"PRAGMA user_version={_SCHEMA}")
+            self._db.execute(f"PRAGMA user_version={SCHEMA}")
+
+    def _migrate(self, version: int) -> None:
+        try:
+            with self._transaction():
+                migrate(self._db, version)
+        except ValueError as error:
+            raise self._damaged(str(error)) from error
 
     def _damaged(self, what: str) -> Damaged:
         way_out = "put a copy of it back, or let rota serve --recover make a new one from events.jsonl (this one is kept beside it)"
@@ -158,7 +166,7 @@ class Database:
         with self._transaction():
             run = self._db.executemany
             run("INSERT INTO requests (id, body) VALUES (?, ?)", ((r.id, json.dumps(_body(r))) for r in requests))
-            run(_PUT, map(_row, jobs))
+            run(_PUT, ((*_all_but_share(job), json.dumps(job.share) if job.share else None) for job in jobs))
             run("INSERT INTO events (n, body) VALUES (?, ?)", ((event["n"], json.dumps(event, ensure_ascii=False)) for event in events))
             run(
                 "INSERT OR REPLACE INTO notes (key, value) VALUES (?, ?)",
@@ -284,12 +292,21 @@ class Database:
         return (self._job(row) for row in self._rows(f"SELECT {', '.join(_COLUMNS)} FROM jobs {rest}", *values))
 
     def _job(self, row: tuple[Any, ...]) -> Job:
-        job = Job(*row)
+        *others, text = row
+        job = Job(*others)
         try:
             job.state, job.cancel = JobState(job.state), Cancel(job.cancel)
         except ValueError as error:
             raise self._damaged(f"job {job.id}: {error}") from error
+        if text is not None:
+            job.share = self._share(text, f"the share of job {job.id}")
         return job
+
+    def _share(self, text: Any, where: str) -> dict[str, list[int]]:
+        share = self._parsed(text, where)
+        if isinstance(share, dict) and all(isinstance(ids, list) and all(type(one) is int for one in ids) for ids in share.values()):
+            return share
+        raise self._damaged(f"{where} is no object with lists of numbers")
 
 
 class _Transaction:

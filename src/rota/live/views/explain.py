@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rota.decide import policy_name
-from rota.decide.msr import MSRData
+from rota.decide import describe
 from rota.display import jobs_together
 from rota.live.executor import Executor
 from rota.live.jobs import Job, Request
@@ -13,6 +12,7 @@ from rota.live.messages import Explanation
 from rota.live.planning.learning import duration
 from rota.live.scheduling.scheduler import OWN
 from rota.live.views.phase import phase_of
+from rota.policy import policy_name
 
 __all__ = ["why_not", "with_futures"]
 
@@ -53,16 +53,14 @@ def why_not(executor: Executor, job: Job, request: Request) -> tuple[str, int | 
         need, free = here.demand * scheduler.unit, scheduler.state.free * scheduler.unit
         parts = [f"{need[r]:g} {executor.lifecycle.system.resources[r]} ({free[r]:g} free)" for r in short]
         sentences.append(f"It needs {', '.join(parts)}.")
-    data = scheduler.state.data
+    says = describe(scheduler.policy, scheduler.state)
     if kind == OWN:
         sentences.append("No type of the plan encloses it, so it starts only when the policy leaves enough room.")
-    elif isinstance(data, MSRData):
-        s = int(scheduler.state.counters[0])
-        slots, running = int(data.schedules[s, kind]), int(scheduler.state.running[kind])
+    elif says.slots is not None:
+        slots, running = says.slots[kind], int(scheduler.state.running[kind])
         phase, until = phase_of(executor)
         if slots == 0:
-            rows = scheduler.policy.candidates  # type: ignore[union-attr]
-            served = dict.fromkeys(jobs_together(row, executor.lifecycle.system.names) for row in rows if row[kind] > 0)
+            served = [jobs_together(schedule, executor.lifecycle.system.names) for schedule in says.with_place_for(kind)]
             sentences.append(f"The rota now has {phase}, without a place for its type; it has one in: {'; '.join(served) or 'none'}.")
         elif running >= slots:
             sentences.append(f"The rota now has {phase}: {slots} place{'s' if slots > 1 else ''} for its type, all taken.")

@@ -6,7 +6,6 @@ from rota.live.clock import boot_now
 from rota.live.executor import Executor
 from rota.live.jobs import Job, Request
 from rota.live.messages import Job as JobMessage
-from rota.live.resources.allocation import numbers
 
 __all__ = ["job_message"]
 
@@ -34,15 +33,10 @@ def job_message(executor: Executor, job: Job, request: Request) -> JobMessage:
         run_s=None if job.started is None else job.served_s + since,
         exit_code=job.exit_code,
         restarts=job.restarts,
-        cores=_listed(job.cores),
-        gpus=_listed(job.gpus),
+        cores=job.share.get("cores"),
+        gpus=job.share.get("gpus"),
         pid=pid,
         reason=job.reason,
         output=f"{executor.directory}/output/{job.id}.log",
         cut=list(request.cut),
     )
-
-
-def _listed(text: str | None) -> list[int] | None:
-    found = numbers(text)
-    return None if found is None else list(found)

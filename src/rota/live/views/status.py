@@ -8,8 +8,7 @@ from collections import Counter
 import numpy as np
 
 from rota import __version__
-from rota.decide import policy_name
-from rota.decide.msr import MSRData
+from rota.decide import describe
 from rota.live.clock import boot_now
 from rota.live.counters import Histogram
 from rota.live.executor import Executor
@@ -19,6 +18,7 @@ from rota.live.planning.planner import Planner
 from rota.live.scheduling.scheduler import OWN
 from rota.live.views.phase import phase_of
 from rota.model.live import OWN_TYPE
+from rota.policy import policy_name
 
 __all__ = ["status_of"]
 
@@ -30,7 +30,7 @@ def status_of(executor: Executor, planner: Planner) -> Status:
     counts = executor.ended + Counter(job.state for job in executor.lifecycle.jobs.values())
     counter = executor.counters.decision
     n = sum(counter.counts)
-    warnings = list(executor.lifecycle.allocation.limits.remarks())
+    warnings = list(executor.lifecycle.allocation.remarks())
     if estimate.overload:
         warnings.append(estimate.overload)
     if executor.writes.disk_full:
@@ -74,7 +74,7 @@ def _resources(executor: Executor) -> list[ResourceUse]:
             kept += job.demand
         elif job.state == "suspended":
             kept += job.demand * scheduler.kept_when_suspended
-    enforced = executor.lifecycle.allocation.limits.enforcement()
+    enforced = executor.lifecycle.allocation.enforcement()
     return [
         ResourceUse(
             name=name,
@@ -90,14 +90,13 @@ def _resources(executor: Executor) -> list[ResourceUse]:
 def _type_status(executor: Executor, planner: Planner, i: int, estimate: Estimate) -> TypeStatus:
     scheduler, name, unit_s = executor.lifecycle.scheduler, executor.lifecycle.system.names[i], executor.lifecycle.unit_s
     response, predicted = executor.measures.response(name), planner.plan.predicted.get(name, {})
-    data = scheduler.state.data
-    slots = int(data.schedules[scheduler.state.counters[0], i]) if isinstance(data, MSRData) else None
+    slots = describe(scheduler.policy, scheduler.state).slots
     return TypeStatus(
         name=name,
         demand=dict(zip(executor.lifecycle.system.resources, executor.lifecycle.system.demand[i].tolist(), strict=True)),
         waiting=int(scheduler.state.system[i] - scheduler.state.running[i]),
         running=int(scheduler.state.running[i]),
-        slots=slots,
+        slots=None if slots is None else slots[i],
         ended=response.count,
         arrival_rate=estimate.arrival_rate[i],
         planned_arrival_rate=float(executor.lifecycle.system.arrival_rate[i] / unit_s),

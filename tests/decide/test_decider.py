@@ -1,9 +1,10 @@
-"""From policies to brains: names, preemption, and what is refused."""
+"""From policies to deciders: names, preemption, and what is refused."""
 
 import pytest
 
 import rota
-from rota.decide import brain_of, policy_name, preempts
+from rota.decide import decider_of
+from rota.policy import policy_name, preempts
 from rotas import paper_rota
 from systems import paper_example
 
@@ -33,25 +34,25 @@ def test_names_and_preemption(policy, name, stops_jobs):
 
 
 def test_custom_policies_bring_their_own():
-    """Function, data and memory of a policy of one's own reach the brain as they are."""
+    """Function, data and memory of a policy of one's own reach the decider as they are."""
 
     def decide(state, target):
         return 1.0
 
-    brain = brain_of(paper_example(), rota.Custom(decide, "mine", data=(1, 2), memory=3, counters=4))
-    assert brain == ("mine", decide, (1, 2), 3, 4)
+    decider = decider_of(paper_example(), rota.Custom(decide, "mine", data=(1, 2), memory=3, counters=4))
+    assert decider == ("mine", decide, (1, 2), 3, 4)
 
 
 def test_what_is_no_policy():
     """Anything else is refused as wrong use, with what would be right: it is no problem without an answer."""
     with pytest.raises(rota.BadSpec, match=r"policy: must be a policy: rota.MSR, .*rota.FCFS.* \(got 'nonsense'\)"):
-        brain_of(paper_example(), "nonsense")
+        decider_of(paper_example(), "nonsense")
 
 
 def test_max_weight_lists_few_schedules_and_searches_among_many():
     """The maximal schedules are listed where they are few; a system with very many has none listed."""
     assert (
-        brain_of(paper_example(), rota.MaxWeight()).data.schedules.tolist() == rota.list_schedules(paper_example(), maximal=True).tolist()
+        decider_of(paper_example(), rota.MaxWeight()).data.schedules.tolist() == rota.list_schedules(paper_example(), maximal=True).tolist()
     )
     many = rota.System([1000], [[1], [2], [3], [5]], [1] * 4, [1] * 4)
-    assert len(brain_of(many, rota.MaxWeight()).data.schedules) == 0
+    assert len(decider_of(many, rota.MaxWeight()).data.schedules) == 0

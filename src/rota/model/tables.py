@@ -1,0 +1,197 @@
+"""A system as tables and values, both ways. What prints them is another matter: TOML for people, JSON inside plans, results and requests.
+
+Tables are read in one pass that collects every problem: those of single values (the pydantic models below) and those between parts (a
+demand for a resource that the server does not have). Each problem names its place, the value and the rule.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from rota.errors import BadSpec, Problem, problems_of, version_problem
+from rota.model.distribution import NonNegative, Positive, SizeDistribution
+from rota.model.live import OWN_TYPE, LiveSettings, unknown_resources
+from rota.model.phase_types import Exponential
+from rota.model.sizes import Size
+from rota.model.system import DEMANDS_NOTHING, JobType, Preemption, System, TimeUnit, exceeds, never_fits
+
+__all__ = ["SPEC_VERSION", "json_schema", "parts_from_dict", "system_from_dict", "system_to_dict"]
+
+SPEC_VERSION = 1
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Preemption(_Strict):
+    model: Preemption = Field(
+        "none",
+        description="full: jobs can be stopped at no cost; none: never; setup: each stop takes a setup time",
+    )
+    setup_time: Positive | None = Field(None, description='mean setup time; with model = "setup"')
+
+    @model_validator(mode="after")
+    def _setup_time_goes_with_setup(self) -> _Preemption:
+        if (self.model == "setup") != (self.setup_time is not None):
+            raise ValueError('setup_time goes with model = "setup", and only with it')
+        return self
+
+
+class _Job(_Strict):
+    demand: dict[str, NonNegative] = Field(description="how much of each resource a job holds while it runs")
+    arrival_rate: NonNegative = Field(description="jobs per unit of time")
+    mean_size: Positive | None = Field(None, description="mean running time of exponential sizes")
+    size: Size | None = Field(None, description="the distribution of the running time, instead of mean_size")
+
+    def distribution(self) -> SizeDistribution:
+        if self.size is not None:
+            return self.size
+        assert self.mean_size is not None  # by _problems_between_parts
+        return Exponential(mean=self.mean_size)
+
+
+class _Spec(_Strict):
+    """A server and the job types that arrive at it."""
+
+    model_config = ConfigDict(extra="forbid", title="Rota system")
+
+    version: Literal[1] = Field(1, description="version of this format")
+    time_unit: TimeUnit | None = Field(None, description="the unit of time of rates and sizes, for real jobs and traces")
+    server: dict[str, Positive] = Field(description="the server's resources and how much it has of each", min_length=1)
+    preemption: _Preemption = _Preemption.model_construct()
+    jobs: dict[str, _Job] = Field(description="the job types by name", min_length=1)
+    live: LiveSettings | None = Field(None, description="how `rota serve` runs it; nothing else reads this")
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of the spec, for editors that complete and check TOML."""
+    schema = _Spec.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+# ------------------------------------------------------------------------------------------------------------ there and back
+
+
+def system_to_dict(system: System) -> dict[str, Any]:
+    """A system as tables and values; `system_from_dict` gives the system back, bit for bit."""
+    unit = {} if system.time_unit is None else {"time_unit": system.time_unit}
+    setup = {} if system.setup_time is None else {"setup_time": _number(system.setup_time)}
+    return {
+        "version": SPEC_VERSION,
+        **unit,
+        "server": {name: _number(amount) for name, amount in zip(system.resources, system.capacity, strict=True)},
+        "preemption": {"model": system.preemption, **setup},
+        "jobs": {job.name: _job_to_dict(job) for job in system.job_types},
+    }
+
+
+def _job_to_dict(job: JobType) -> dict[str, Any]:
+    exponential = {"mean_size": _number(job.size.mean)} if isinstance(job.size, Exponential) else None
+    return {
+        "demand": {name: _number(amount) for name, amount in job.demand.items()},
+        "arrival_rate": _number(job.arrival_rate),
+        **(exponential or {"size": job.size.model_dump(mode="json", exclude_none=True)}),
+    }
+
+
+def _number(value: float) -> int | float:
+    """As a person would write it: 8 rather than 8.0."""
+    return int(value) if float(value).is_integer() and abs(value) < 1e15 else float(value)
+
+
+def system_from_dict(raw: dict[str, Any]) -> System:
+    """The system that tables and values describe. Raises `BadSpec` with every problem at once."""
+    return parts_from_dict(raw)[0]
+
+
+def parts_from_dict(raw: dict[str, Any]) -> tuple[System, LiveSettings]:
+    """The system, and the settings of the `live` table."""
+    problems: list[Problem] = []
+    spec = None
+    try:
+        spec = _Spec.model_validate(raw)
+    except ValidationError as error:
+        problems += [_in_the_file(problem) for problem in problems_of(error)]
+    problems += _problems_between_parts(raw)
+    unit, live = (None, LiveSettings()) if spec is None else (spec.time_unit, spec.live or LiveSettings())
+    if "time_unit" in live.model_fields_set:
+        if unit is not None and unit != live.time_unit:
+            problems.append(Problem("live.time_unit", f'is not time_unit = "{unit}" at the top: give one of them', live.time_unit))
+        unit = live.time_unit
+    elif unit is not None:
+        live = live.model_copy(update={"time_unit": unit})
+    if spec is not None:
+        problems += unknown_resources(live, tuple(spec.server))
+    if problems or spec is None:
+        raise BadSpec(problems)
+
+    resources, jobs = tuple(spec.server), list(spec.jobs.values())
+    system = System(
+        capacity=list(spec.server.values()),
+        demand=[[job.demand[resource] for resource in resources] for job in jobs],
+        arrival_rate=[job.arrival_rate for job in jobs],
+        sizes=[job.distribution() for job in jobs],
+        names=tuple(spec.jobs),
+        resources=resources,
+        preemption=spec.preemption.model,
+        setup_time=spec.preemption.setup_time,
+        time_unit=unit,
+    )
+    return system, live
+
+
+# ------------------------------------------------------------------------------------------------------------ problems
+
+
+def _in_the_file(problem: Problem) -> Problem:
+    """A problem as the author of the file sees it."""
+    if problem.place == "version":
+        return version_problem("version", problem.value, SPEC_VERSION, "write it as `rota schema` says") or problem
+    place = problem.place.split(".")
+    if len(place) > 3 and place[0] == "jobs" and place[2] == "size":
+        del place[3]  # pydantic names the branch of the union, which is not a place in the file
+    return Problem(".".join(place), problem.rule, problem.value)
+
+
+def _problems_between_parts(raw: dict[str, Any]) -> list[Problem]:
+    """What no single value shows. Looks only at parts of the right kind: the others are reported already."""
+    problems = []
+    server, jobs = raw.get("server"), raw.get("jobs")
+    if not isinstance(jobs, dict):
+        return []
+    for name, job in jobs.items():
+        if name == OWN_TYPE:
+            problems.append(Problem(f"jobs.{name}", "is what the scheduler calls jobs that no type encloses: give the type another name"))
+        if not isinstance(job, dict):
+            continue
+        if ("mean_size" in job) == ("size" in job):
+            problems.append(Problem(f"jobs.{name}", "give either mean_size or size, and only one of them"))
+        demand = job.get("demand")
+        if not isinstance(demand, dict) or not isinstance(server, dict):
+            continue
+        known = ", ".join(server)
+        place = f"jobs.{name}.demand"
+        for resource, amount in demand.items():
+            if resource not in server:
+                problems.append(Problem(f"{place}.{resource}", f"the server has no such resource (it has: {known})"))
+            elif _is_number(amount) and _is_number(server[resource]) and server[resource] > 0 and exceeds(amount, server[resource]):
+                problems.append(Problem(f"{place}.{resource}", never_fits(server[resource]), amount))
+        problems += [
+            Problem(
+                f"{place}.{resource}",
+                "is missing: name every resource of the server, with 0 where none is needed",
+            )
+            for resource in server
+            if resource not in demand
+        ]
+        if demand and all(_is_number(amount) and amount == 0 for amount in demand.values()):
+            problems.append(Problem(place, DEMANDS_NOTHING))
+    return problems
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,66 @@
+"""Plans and policies of every version that was ever written, as the release of that time wrote them: all are read."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import rota
+from rota.policy import plan_file_to_json, policy_to_json, read_plan_file
+from rota.policy.plan_file import PLAN_VERSION
+
+STORED = Path(__file__).parent / "stored"
+POLICY_VERSION = json.loads(policy_to_json(rota.FCFS()))["rota_policy"]
+POLICIES = sorted(STORED.glob("policy-*.json"))
+
+
+def versions(what):
+    """The versions of which there is an example."""
+    return {int(path.stem.split("-")[1]) for path in STORED.glob(f"{what}-*.json")}
+
+
+def test_there_is_an_example_of_every_version():
+    """A new version of a format comes with an example, and the old ones stay."""
+    assert versions("plan") == set(range(1, PLAN_VERSION + 1))
+    assert versions("policy") == set(range(1, POLICY_VERSION + 1))
+
+
+@pytest.mark.parametrize("path", sorted(STORED.glob("plan-*.json")), ids=lambda path: path.stem)
+def test_a_stored_plan_is_read(path):
+    """With its system, its settings, its load, its policy and its predictions; one of this version is written as it was."""
+    plan = read_plan_file(path)
+    assert (plan.system.names, plan.system.resources) == (("train", "query", "copy"), ("cores", "memory_gb", "network_gbps"))
+    assert (plan.system.time_unit, plan.system.setup_time) == ("h", 0.05)
+    assert (plan.live.preemption, plan.live.grace_s, plan.live.releasable) == ("suspend", 5.0, {"memory_gb": False})
+    assert plan.load == pytest.approx(rota.system_load(plan.system).load)
+    assert plan.policy == rota.MaxWeight("none")
+    assert set(plan.predicted) == set(plan.system.names)
+    if f"-{PLAN_VERSION}" in path.stem:
+        assert plan_file_to_json(plan) == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", POLICIES, ids=[path.stem for path in POLICIES])
+def test_a_stored_policy_is_read(path):
+    """One of this version is written as it was."""
+    policy = rota.read_policy(path)
+    if f"-{POLICY_VERSION}-" in path.stem:
+        assert policy_to_json(policy) == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("version", "rule"),
+    [
+        (PLAN_VERSION + 1, f"this release reads version {PLAN_VERSION} of the format, and this is a newer one: install a newer Rota"),
+        (0, f"this release reads version {PLAN_VERSION} of the format, and this is an older one: rota plan FILE makes it anew"),
+        ("1", f"this release reads version {PLAN_VERSION} of the format"),
+    ],
+)
+def test_other_versions_of_a_plan_are_refused(tmp_path, version, rule):
+    """With the version that is read, and the way out."""
+    path = tmp_path / "plan.json"
+    stored = json.loads((STORED / f"plan-{PLAN_VERSION}.json").read_text(encoding="utf-8"))
+    path.write_text(json.dumps(stored | {"rota_plan": version}), encoding="utf-8")
+    with pytest.raises(rota.BadSpec) as told:
+        read_plan_file(path)
+    (problem,) = told.value.problems
+    assert (problem.place, problem.value, problem.rule) == ("rota_plan", version, rule)
