@@ -93,8 +93,10 @@ def version_problem(place: str, found: object, current: int, renew: str) -> Prob
     if found == current:
         return None
     rule = f"this release reads version {current} of the format"
-    if isinstance(found, int) and not isinstance(found, bool):
-        rule += f", and this is an older one: {renew}" if found < current else ", and this is a newer one: install a newer Rota"
+    if not isinstance(found, int) or isinstance(found, bool):
+        return Problem(place, f"{rule}: {renew}", found)
+    newer = "a newer one: install a newer Rota (pip install --upgrade rota)"
+    rule += f", and this is {newer if found > current else f'an older one: {renew}'}"
     return Problem(place, rule, found)
 
 
