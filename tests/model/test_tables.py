@@ -60,7 +60,8 @@ def test_a_stored_spec_is_read(path):
 def test_other_versions_are_refused():
     """With the version that is read, and the way out."""
     text = (STORED / f"spec-{SPEC_VERSION}.toml").read_text(encoding="utf-8")
-    for version, way_out in ((SPEC_VERSION + 1, "a newer one: install a newer Rota"), (0, "an older one: write it as `rota schema` says")):
+    newer, older = "a newer one: install a newer Rota (pip install --upgrade rota)", "an older one: write it as `rota schema` says"
+    for version, way_out in ((SPEC_VERSION + 1, newer), (0, older)):
         with pytest.raises(rota.BadSpec) as told:
             parse_spec(text.replace(f"version = {SPEC_VERSION}", f"version = {version}"), "server.toml")
         (problem,) = told.value.problems

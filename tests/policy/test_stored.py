@@ -47,12 +47,15 @@ def test_a_stored_policy_is_read(path):
         assert policy_to_json(policy) == path.read_text(encoding="utf-8")
 
 
+NEWER = "install a newer Rota (pip install --upgrade rota)"
+
+
 @pytest.mark.parametrize(
     ("version", "rule"),
     [
-        (PLAN_VERSION + 1, f"this release reads version {PLAN_VERSION} of the format, and this is a newer one: install a newer Rota"),
+        (PLAN_VERSION + 1, f"this release reads version {PLAN_VERSION} of the format, and this is a newer one: {NEWER}"),
         (0, f"this release reads version {PLAN_VERSION} of the format, and this is an older one: rota plan FILE makes it anew"),
-        ("1", f"this release reads version {PLAN_VERSION} of the format"),
+        ("1", f"this release reads version {PLAN_VERSION} of the format: rota plan FILE makes it anew"),
     ],
 )
 def test_other_versions_of_a_plan_are_refused(tmp_path, version, rule):
