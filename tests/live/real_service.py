@@ -26,7 +26,7 @@ async def start_service(directory: Path) -> AsyncIterator[Service]:
     )
     quick = {name: {"mean": 1.0} for name in names}
     plan = PlanFile(system, rota.FCFS(), LiveSettings(grace_s=1.0, learn=False), 0.1, quick)
-    service = Service(directory, plan, tell=lambda text: None)
+    service = Service(directory, plan, log_line=lambda text: None)
     await service.open()
     try:
         yield service

@@ -19,22 +19,22 @@ from rota.live.standard_error import LineWriter, heard, open_streams, unfailing
 def test_lines_that_nobody_takes_are_counted() -> None:
     """A pipe that nobody reads does not hold the teller up; when there is room again it says how many lines are missing."""
     reader, writer = os.pipe()
-    tell = LineWriter(writer)
+    log_line = LineWriter(writer)
     for _ in range(2000):
-        tell("x" * 100)
+        log_line("x" * 100)
     heard = b""
     os.set_blocking(reader, False)
     with contextlib.suppress(BlockingIOError):
         while True:
             heard += os.read(reader, 65536)
-    tell("again")
+    log_line("again")
     written, missing = heard.count(b"\n"), os.read(reader, 65536).decode().splitlines()
     assert missing[0].endswith(f"  {2000 - written} lines before this one could not be written")
     assert missing[1].endswith("  again")
     os.close(reader)
-    tell("nobody is there")
+    log_line("nobody is there")
     os.close(writer)
-    tell("nor is there anything to write to")
+    log_line("nor is there anything to write to")
 
 
 def test_warnings_of_the_libraries_are_told() -> None:

@@ -167,7 +167,7 @@ def test_full_disk(tmp_path: Path) -> None:
         "told: True",
         "refused again",
         "a change is refused, too: the database cannot be written: database or disk is full: nothing was held; make space first "
-        "(a job that fills the disk ends by: kill PROCESS, see rota show)",
+        "(to end a job that fills the disk: kill PROCESS, see rota show)",
         "promises kept after SIGKILL: True",
         "started on a full disk; jobs not ended: True",
         "free bytes: 0",
@@ -188,7 +188,7 @@ async def service(directory: Path, policy: Policy, **live: Any) -> AsyncIterator
     )
     predicted = {name: {"mean": 1.0} for name in system.names}
     settings = LiveSettings(**{"grace_s": 0.3, "learn": False, **live})
-    service = Service(directory, PlanFile(system, policy, settings, 0.2, predicted), tell=lambda text: None)
+    service = Service(directory, PlanFile(system, policy, settings, 0.2, predicted), log_line=lambda text: None)
     await service.open()
     try:
         yield service

@@ -80,7 +80,7 @@ def serve(
     if (wrong := next((place for place in (where, *where.parents) if place.is_file()), None)) is not None:
         raise rota.BadSpec([rota.Problem("--directory", "is a file, not a folder", str(wrong))])
     address = None if tcp is None else _host_and_port(tcp)
-    asyncio.run(run_daemon(where, plan, tcp=address, seed=seed, recover=recover, verbose=verbose, tell=LineWriter()))
+    asyncio.run(run_daemon(where, plan, tcp=address, seed=seed, recover=recover, verbose=verbose, log_line=LineWriter()))
 
 
 def _host_and_port(text: str) -> tuple[str, int]:

@@ -83,15 +83,15 @@ def _row(number: int, plan: PlanFile, reason: str) -> PlanRow:
 class Planner:
     """Learns from what happens to the jobs and keeps the plan up to date."""
 
-    def __init__(self, executor: Executor, plan: PlanFile, tell: Callable[[str], None]) -> None:
-        self._executor, self._database, self._tell = executor, executor.database, tell
+    def __init__(self, executor: Executor, plan: PlanFile, log_line: Callable[[str], None]) -> None:
+        self._executor, self._database, self._log_line = executor, executor.database, log_line
         self.plan, self.pinned, self.redesigning = plan, bool(executor.database.note("pinned")), False
         self.load, weights = self._weights(plan)  # the load of the plan
         self.learner = Learner(plan.system.names, *self._planned(plan), _window_s(plan), **weights, t=boot_now())
         self._served = np.full(len(plan.system.names), -1)
         self._came: dict[int, float] = {}  # when each job joined the queue, of those that came to this daemon
         self._overloaded = False
-        self._tasks = Tasks(tell)
+        self._tasks = Tasks(log_line)
         self._timer: asyncio.TimerHandle | None = None
         executor.on_outcome = self._observe
 
@@ -101,7 +101,7 @@ class Planner:
             try:
                 self.learner.restore(kept, boot_now(), max(time.time() - kept.get("saved", time.time()), 0.0))
             except (AttributeError, KeyError, TypeError, ValueError):
-                self._tell("what was learnt before cannot be read: learning begins anew")
+                self._log_line("what was learnt before cannot be read: learning begins anew")
         self._later()
         if not self.plan.predicted:
             self._tasks.start(self._predict())
@@ -171,9 +171,9 @@ class Planner:
         estimate = self.estimate()
         if bool(estimate.overload) != self._overloaded:
             self._overloaded = not self._overloaded
-            self._tell(estimate.overload or f"the load is no longer surely above 1: {estimate.load:.3g}")
+            self._log_line(estimate.overload or f"the load is no longer surely above 1: {estimate.load:.3g}")
         if self.plan.live.learn and not self.pinned and not self.redesigning and (drift := self.learner.drift(estimate)) is not None:
-            self._tell(f"{drift.reason}: designing anew")
+            self._log_line(f"{drift.reason}: designing anew")
             self._tasks.start(self._redesign(estimate, drift.reason))
 
     def _keep(self) -> None:
@@ -181,7 +181,7 @@ class Planner:
             learnt = {"saved": time.time(), **self.learner.state(boot_now())}
             self._database.write(notes={"learner": learnt, "measures": self._executor.measures.state()})
         except DiskFull as error:
-            self._tell(str(error))
+            self._log_line(str(error))
 
     # ------------------------------------------------------------------------------------------------------------ other plans
 
@@ -208,10 +208,10 @@ class Planner:
         try:
             return await replan(system, self.plan.policy, design=design)
         except RotaError as error:
-            self._tell(f"no new plan: {error}")
+            self._log_line(f"no new plan: {error}")
             return None
         except Exception as error:  # nothing was changed: the plan in use goes on
-            self._tell(f"no new plan: {type(error).__name__}: {error}")
+            self._log_line(f"no new plan: {type(error).__name__}: {error}")
             return None
         finally:
             self.redesigning &= not design
@@ -228,7 +228,7 @@ class Planner:
             self.learner = Learner(plan.system.names, *self._planned(plan), _window_s(plan), **weights, t=boot_now())
             self._served[:] = -1
         self._executor.install(plan, row.number, random, row.reason)
-        self._tell(f"plan {row.number} ({row.policy}, load {row.load:.3g}) in use: {row.reason}")
+        self._log_line(f"plan {row.number} ({row.policy}, load {row.load:.3g}) in use: {row.reason}")
 
     def use(self, number: int) -> PlanVersion:
         """Goes back to a plan, and pins it: otherwise the next look would undo that."""

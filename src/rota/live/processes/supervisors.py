@@ -56,16 +56,16 @@ class Supervisors:
         directory: Path,
         on_running: Callable[[int, int, int], None],
         on_over: Callable[[int, int, Attempt], None],
-        tell: Callable[[str], None],
+        log_line: Callable[[str], None],
     ) -> None:
         self._directory, self._run = directory, str(directory / "run")
-        self._on_running, self._on_over, self._tell = on_running, on_over, tell
+        self._on_running, self._on_over, self._log_line = on_running, on_over, log_line
         self._watch = Watch(self._run, share_descriptors().watched, self._gone)
         self._claimed: set[tuple[int, int]] = set()  # attempts whose supervisor has said so
         self._tokens: dict[tuple[int, int], str] = {}  # what their records and processes are signed with
         self._unheard: dict[tuple[int, int], list[signal.Signals]] = {}  # signals for attempts whose supervisor is not known yet
         self._resumed: set[tuple[int, int]] = set()  # attempts that were told to go on
-        self._tasks = Tasks(tell)
+        self._tasks = Tasks(log_line)
         self._to_forget: list[tuple[int, int]] = []
         self._open = self._forgetting = self._relaunching = False
 
@@ -119,7 +119,7 @@ class Supervisors:
             self._resumed.discard((job, attempt))
         self.send(job, attempt, SUSPEND)
         if not await self._until(job, attempt, suspended=True):
-            self._tell(f"job {job} did not come to a stop within {_PATIENCE_S:g} s")
+            self._log_line(f"job {job} did not come to a stop within {_PATIENCE_S:g} s")
 
     async def _until(self, job: int, attempt: int, suspended: bool) -> bool:
         patience = int(_PATIENCE_S / _LOOK_S)
@@ -146,7 +146,7 @@ class Supervisors:
         """An attempt has this token from now on; what has its name and another token is out of the way."""
         self._tokens[job, attempt] = token
         if set_stranger_aside(self._run, job, attempt, token):
-            self._tell(
+            self._log_line(
                 f"{self._run} had a record of another job {job}, of a database that is gone: set aside; if it runs, nobody follows it"
             )
 
@@ -201,7 +201,7 @@ class Supervisors:
             job, _, attempt = name.partition(".")
             if job.isdecimal() and attempt.isdecimal() and (key := (int(job), int(attempt))) not in wanted:
                 if look(self._run, *key).state == "alive":
-                    self._tell(f"{self._run}/{name} is of a job that runs and that nobody knows of: left alone")
+                    self._log_line(f"{self._run}/{name} is of a job that runs and that nobody knows of: left alone")
                 else:
                     remove(self._run, *key)
 
@@ -218,7 +218,7 @@ class Supervisors:
         self._on_running(job, attempt, pid)
 
     def _refused(self, job: int, attempt: int, error: OSError) -> None:
-        self._tell(f"job {job} cannot be started: {error.strerror}")
+        self._log_line(f"job {job} cannot be started: {error.strerror}")
         self._on_over(job, attempt, Attempt("absent"))
 
     def _add(self, job: int, attempt: int, pid: int, pidfd: int | None) -> None:
@@ -241,7 +241,7 @@ class Supervisors:
 
     async def _clear(self, job: int, attempt: int, seen: Attempt) -> None:
         if killed := await asyncio.to_thread(end_strays, self._run, job, attempt, self._tokens.get((job, attempt), "")):
-            self._tell(f"job {job} lost its supervisor; {killed} processes that it left behind were killed")
+            self._log_line(f"job {job} lost its supervisor; {killed} processes that it left behind were killed")
         self._on_over(job, attempt, seen)
 
     def clear(self, job: int, attempt: int, seen: Attempt) -> None:
@@ -255,13 +255,13 @@ class Supervisors:
 
     async def _relaunch(self) -> None:
         while not self._launcher.alive:
-            self._tell("the launcher died; starting another")
+            self._log_line("the launcher died; starting another")
             old = self._launcher
             await old.close()
             try:
                 self._launcher = await self._launch()
             except (LiveError, OSError) as error:
-                self._tell(f"no launcher could be started, nothing is until there is one: {error}")
+                self._log_line(f"no launcher could be started, nothing is until there is one: {error}")
                 await asyncio.sleep(_AGAIN_S)
                 continue
             for job, attempt in self._watch.attempts() - self._claimed:  # whose claim went to the old one

@@ -35,9 +35,9 @@ class WriteAhead:
         log: EventLog,
         carry_out: Callable[[list[Action]], None],
         notes: Callable[[], dict[str, Any]],
-        tell: Callable[[str], None],
+        log_line: Callable[[str], None],
     ) -> None:
-        self._database, self._log, self._carry_out, self._notes, self._tell = database, log, carry_out, notes, tell
+        self._database, self._log, self._carry_out, self._notes, self._log_line = database, log, carry_out, notes, log_line
         self._jobs: dict[int, Job] = {}
         self._requests: dict[int, Request] = {}
         self._events: list[dict[str, Any]] = []
@@ -62,7 +62,7 @@ class WriteAhead:
         try:
             self.write()
         except DiskFull as error:
-            self._tell(str(error))
+            self._log_line(str(error))
 
     # ------------------------------------------------------------------------------------------------------------ gathering
 
@@ -145,13 +145,13 @@ class WriteAhead:
             self.write()
         except DiskFull as error:
             if not self.disk_full:
-                self._tell(f"{error}; nothing is started until there is space again")
+                self._log_line(f"{error}; nothing is started until there is space again")
             self.disk_full = str(error)
             self._planned = True
             self._loop.call_later(_AGAIN_S, self._turn)
             return
         if self.disk_full:
-            self._tell("there is space again")
+            self._log_line("there is space again")
             self.disk_full = ""
         actions, self._actions = self._actions, []
         if actions:
@@ -170,7 +170,7 @@ class WriteAhead:
         if self.verbose:
             for event in written:
                 about = {key: value for key, value in event.items() if key not in ("n", "t", "event") and value is not None}
-                self._tell(f"{event['event']} {_words(about)}")
+                self._log_line(f"{event['event']} {_words(about)}")
         try:
             behind = written[0]["n"] > self._log.last + 1
             before = self._log.last // _EVENTS_KEPT
@@ -178,7 +178,7 @@ class WriteAhead:
             if self._log.last // _EVENTS_KEPT > before:
                 self._database.forget_events(self._log.last - _EVENTS_KEPT)
         except (OSError, DiskFull) as error:
-            self._tell(f"events.jsonl is behind: {error}")
+            self._log_line(f"events.jsonl is behind: {error}")
 
 
 def _words(value: Any) -> str:
