@@ -37,8 +37,12 @@ def asked(**demand):
         ({"cores": 1}, "small", "runs as type small, the smallest that encloses it"),
         ({"cores": 2}, "wide", "runs as type wide, the smallest that encloses it"),
         ({"memory_gb": 5}, "large", "runs as type large, the smallest that encloses it"),
-        ({"cores": 5}, "own", "no type of the plan encloses it: it starts only where the policy leaves room"),
-        ({"cores": 1, "memory_gb": 33}, "own", "no type of the plan encloses it: it starts only where the policy leaves room"),
+        ({"cores": 5}, "own", "no type of the plan encloses it: it starts only when the policy leaves enough free capacity"),
+        (
+            {"cores": 1, "memory_gb": 33},
+            "own",
+            "no type of the plan encloses it: it starts only when the policy leaves enough free capacity",
+        ),
     ],
 )
 def test_the_smallest_that_encloses(demand, type, remark):
