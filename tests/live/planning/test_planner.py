@@ -73,7 +73,7 @@ def test_a_plan_that_cannot_be_run_is_not_kept(tmp_path):
         choose_plan(database, plan_of(slots(4), ROTA.replace(preemption="full")))
     with pytest.raises(rota.RotaError, match="does not fit the server"):
         choose_plan(database, plan_of(slots(3), ROTA))
-    with pytest.raises(rota.BadSpec, match=r"jobs.own: is what jobs that no type encloses are called: give the type another name"):
+    with pytest.raises(rota.BadSpec, match=r"jobs.own: is the name of jobs that no type encloses: give the type another name"):
         choose_plan(database, plan_of(slots(4, own=1, other=2)))
     assert database.plans() == []
     database.close()
