@@ -546,7 +546,7 @@ def test_cancel_while_stopping(tmp_path):
             await until(lambda: service.job(long).state == "stopping")
             assert service.status().resources[1].kept == 4
             text = (await service.explain(long)).text
-            assert text == "It was told to stop and has 60 s to do so; it starts again later."
+            assert text == "It was asked to stop and has 60 s to do so; it starts again later."
             service.cancel(long, now=True)
             job = await finished(service, long)
             assert (job.state, job.restarts) == ("cancelled", 0)

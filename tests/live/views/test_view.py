@@ -89,7 +89,7 @@ def test_a_policy_that_keeps_room(tmp_path):
             run(service, FOREVER, type="large", estimate_s=5.0)
             small = run(service, FOREVER, type="small", estimate_s=50.0)
             text = (await service.explain(small)).text
-            assert text.startswith("There is room for it, but easy keeps it for others.")
+            assert text.startswith("There is enough free capacity for it, but easy keeps that for others.")
 
     play(tmp_path, story())
 
@@ -102,7 +102,7 @@ def test_an_own_class(tmp_path):
             run(service, FOREVER, type="small")
             found = await service.explain(own(service, slots=2.5))
             assert found.text.startswith(
-                "It needs 2.5 slots (1.5 free). No type of the plan encloses it, so it starts only when the policy leaves enough room."
+                "It needs 2.5 slots (1.5 free). No type of the plan encloses it, so it starts only when the policy leaves enough free capacity."
             )
             assert found.runs == 50  # and it has an estimate, as others do
             assert 0 < found.start_median_s < found.start_p90_s
