@@ -218,7 +218,7 @@ def test_an_old_job_that_still_runs(tmp_path):
         async with open_service(tmp_path, PLAN) as service:
             new = await finished(service, run(service, "exit 9", type="small"))
             assert (new.id, new.exit_code) == (old + 1, 9)
-            assert any("nobody knows of: left alone" in line for line in service.told)
+            assert any("that the database does not know: left alone" in line for line in service.told)
             assert look(str(tmp_path / "run"), old, 1).state == "alive"
         (tmp_path / "go").touch()
         await until(lambda: look(str(tmp_path / "run"), old, 1).state == "ended")

@@ -78,7 +78,7 @@ def test_a_fifo_does_not_hold_up_a_start(daemon: Daemon) -> None:
         assert id == number
         ended = daemon.client.wait(id, 20)
         assert (ended.state, ended.exit_code) == ("failed", 126)
-        assert "is a link, a pipe or a folder, and no file" in ended.reason
+        assert "is a link, a pipe or a folder, not a file" in ended.reason
         after = submit(daemon, "echo hello")
         assert daemon.client.wait(after, 20).state == "done"
         assert daemon.client.log(after)[0] == b"hello\n"

@@ -102,7 +102,8 @@ def test_an_own_class(tmp_path):
             run(service, FOREVER, type="small")
             found = await service.explain(own(service, slots=2.5))
             assert found.text.startswith(
-                "It needs 2.5 slots (1.5 free). No type of the plan encloses it, so it starts only when the policy leaves enough free capacity."
+                "It needs 2.5 slots (1.5 free). "
+                "No type of the plan encloses it, so it starts only when the policy leaves enough free capacity."
             )
             assert found.runs == 50  # and it has an estimate, as others do
             assert 0 < found.start_median_s < found.start_p90_s
