@@ -306,5 +306,5 @@ def test_a_line_that_is_no_event(tmp_path):
     lose_database(tmp_path)
     lines = (tmp_path / "events.jsonl").read_text().splitlines()
     (tmp_path / "events.jsonl").write_text("\n".join([*lines[:2], "nonsense", *lines[2:]]) + "\n")
-    with pytest.raises(Damaged, match=r"line 3 of .*events\.jsonl is no event: remove it"):
+    with pytest.raises(Damaged, match=r"line 3 of .*events\.jsonl is not an event: remove it"):
         Service(tmp_path, PLAN, recover=True, log_line=lambda text: None)

@@ -165,7 +165,7 @@ def _events(path: Path) -> Iterator[dict[str, Any]]:
                 if not isinstance(event["n"], int):
                     raise TypeError
             except (ValueError, KeyError, TypeError):
-                raise Damaged(f"line {number:,} of {path} is no event: remove it, then try again") from None
+                raise Damaged(f"line {number:,} of {path} is not an event: remove it, then try again") from None
             yield event
 
 
