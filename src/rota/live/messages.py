@@ -100,7 +100,7 @@ class ChangeRequest(_Message):
 
     action: Literal["cancel", "hold", "release"]
     ids: Annotated[list[Id], Field(min_length=1, max_length=_MOST_ARRAY)]
-    now: bool = Field(default=False, description="for cancel: kill running jobs at once, without a time of grace")
+    now: bool = Field(default=False, description="for cancel: kill running jobs at once, without a grace period")
 
 
 class Job(_Message):
