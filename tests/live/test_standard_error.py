@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from live_daemon import Daemon, live_daemon
-from rota.live.standard_error import LineWriter, heard, open_streams, unfailing
+from rota.live.standard_error import LineWriter, log_warnings, open_streams, unfailing
 
 
 def test_lines_that_nobody_takes_are_counted() -> None:
@@ -40,7 +40,7 @@ def test_lines_that_nobody_takes_are_counted() -> None:
 def test_warnings_of_the_libraries_are_told() -> None:
     """What the HTTP server and the event loop warn of goes the same way, and a way that fails harms nobody."""
     told: list[str] = []
-    with heard(told.append):
+    with log_warnings(told.append):
         logging.getLogger("rota.live").warning("one %d", 1)
         logging.getLogger("uvicorn.error").warning("two")
         logging.getLogger("asyncio").info("not this")
@@ -50,7 +50,7 @@ def test_warnings_of_the_libraries_are_told() -> None:
     def broken(text: str) -> None:
         raise BrokenPipeError(text)
 
-    with heard(unfailing(broken)):
+    with log_warnings(unfailing(broken)):
         logging.getLogger("uvicorn.error").warning("three")
 
 

@@ -19,7 +19,7 @@ from rota.live.http.server import check_address, serve_http
 from rota.live.http.tokens import Tokens
 from rota.live.paths import socket_path
 from rota.live.service import Service
-from rota.live.standard_error import heard, unfailing
+from rota.live.standard_error import log_warnings, unfailing
 from rota.live.storage.private_files import make_private
 from rota.policy import PlanFile, policy_name
 
@@ -64,7 +64,7 @@ async def run_daemon(
         await service.open()
         try:
             async with AsyncExitStack() as stack:
-                stack.enter_context(heard(log_line))
+                stack.enter_context(log_warnings(log_line))
                 if tcp is not None:
                     app = make_app(service, tokens=tokens, trusted=False)
                     address = await stack.enter_async_context(serve_http(app, tcp=tcp))

@@ -21,7 +21,7 @@ class DescriptorShares(NamedTuple):
 
 
 def raise_limit() -> None:
-    """Raises the limit as far as allowed: each running job needs a descriptor."""
+    """Raises the limit to its maximum: each running job needs a descriptor."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-__all__ = ["LineWriter", "heard", "open_streams", "unfailing"]
+__all__ = ["LineWriter", "log_warnings", "open_streams", "unfailing"]
 
 _MOST_AT_ONCE = select.PIPE_BUF  # bytes that a pipe takes whole when select() says that it can be written
 _LOGGERS = ("rota.live", "uvicorn", "asyncio")
@@ -66,7 +66,7 @@ def unfailing(log_line: Callable[[str], None]) -> Callable[[str], None]:
 
 
 @contextmanager
-def heard(log_line: Callable[[str], None]) -> Iterator[None]:
+def log_warnings(log_line: Callable[[str], None]) -> Iterator[None]:
     """While the block runs, warnings of the HTTP server and the event loop go to `log_line` instead of straight to standard error."""
     handler = _Handler(log_line)
     loggers = [logging.getLogger(name) for name in _LOGGERS]

@@ -81,7 +81,7 @@ def test_a_type_by_name():
         (JobRequest(argv=["true"], type="huge"), r"type: there is no such type \(there are: small, wide, large\)"),
         (asked(gpus=1), r"demand.gpus: the server has no such resource \(it has: cores, memory_gb\)"),
         (asked(cores=9), r"demand.cores: the server has 8 \(got 9.0\)"),
-        (asked(cores=0), "demand: is nothing at all"),
+        (asked(cores=0), "demand: is empty"),
         (asked(cores=9, gpus=1, memory_gb=65), "3 problems"),
     ],
 )

@@ -266,7 +266,7 @@ class Learner:
     def restore(self, state: Mapping[str, Any], t: float, paused_s: float = 0.0) -> None:
         """Restores a `state` at time `t`, which may be of another clock. The time between does not count: no jobs could be submitted.
 
-        `paused_s` is the length of that time, as far as it is known.
+        `paused_s` is the length of that time, 0 if it is unknown.
 
         Types are found by name; new ones start empty. Call `serving` next.
         """

@@ -31,7 +31,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from rota.live.processes.records import boot_id, sweep
-from rota.live.processes.supervisor import HEARD, supervise
+from rota.live.processes.supervisor import SIGNALS, supervise
 
 __all__ = ["LENGTH", "REPLY", "serve"]
 
@@ -41,7 +41,7 @@ REPLY = struct.Struct("!qqq")
 
 def serve(daemon: socket.socket, directory: str) -> None:
     """Carries out orders until the daemon closes its end of the channel."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)  # inherited: a supervisor must not die of a signal that comes early
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # inherited: a supervisor must not die of a signal that comes early
     signal.signal(signal.SIGCHLD, _reap)
     lock = os.open(f"{directory}/launcher.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)  # forked supervisors inherit an flock; they drop it when they have claimed their attempt

@@ -30,10 +30,10 @@ from rota.live.processes.records import MARK, Record, mark_of, set_tag
 from rota.live.resources.kind import NotApplied
 from rota.live.resources.kinds import KINDS, parts_of
 
-__all__ = ["HEARD", "NOT_RUN", "environment", "supervise"]
+__all__ = ["NOT_RUN", "SIGNALS", "environment", "supervise"]
 
 # SIGINT and SIGHUP are received and ignored: Ctrl-C in a terminal, or the terminal's end, must not end a job.
-HEARD = {signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGQUIT, signal.SIGINT, signal.SIGHUP}
+SIGNALS = {signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGQUIT, signal.SIGINT, signal.SIGHUP}
 NOT_RUN = os.EX_TEMPFAIL  # 75: nothing was run, there was no space for its record
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
@@ -48,7 +48,7 @@ _OWN_VARIABLES = frozenset(("ROTA_JOB_ID", "ROTA_TYPE", "ROTA_RESTART", MARK, "R
 
 
 def supervise(order: dict[str, Any], directory: str, lock: int, boot: str, report: Callable[[int], None], daemon: int) -> NoReturn:
-    """Runs one order in this process, just forked by the launcher with `HEARD` blocked. `lock` is the launcher's lock, inherited.
+    """Runs one order in this process, just forked by the launcher with `SIGNALS` blocked. `lock` is the launcher's lock, inherited.
 
     `report(pid)` sends over the descriptor `daemon` that this process has claimed the attempt, `report(−errno)` that nothing is run.
     """
@@ -163,8 +163,8 @@ class _Watch:
         """Returns when `waitpid` says that there are no children any more."""
         while True:
             wait_s = _FOREVER_S if self.kill_at is None else max(0.0, self.kill_at - _now())
-            heard = signal.sigtimedwait(HEARD, wait_s)
-            number = heard.si_signo if heard else None
+            received = signal.sigtimedwait(SIGNALS, wait_s)
+            number = received.si_signo if received else None
             if number == signal.SIGCHLD:
                 if not self._reap():
                     return

@@ -100,7 +100,7 @@ class Allocation:
                 self._lent.add((job.id, name))
 
     def resume(self, job: Job) -> None:
-        """A suspended job is about to resume, with the same numbers as far as they are free."""
+        """A suspended job is about to resume, with the same numbers if they are free."""
         for name in self._lent_by(job):
             if (again := self._numbered[name].take_again(job.share[name])) is not None:
                 job.share = {**job.share, name: again}

@@ -83,7 +83,7 @@ class Kind:
         """Takes a share back."""
 
     def take_again(self, share: Sequence[int]) -> list[int] | None:
-        """The share of a job that gave its share back when suspended and resumes: the same, as far as it is free."""
+        """The share of a job that gave its share back when suspended and resumes: the same numbers if they are free, else others."""
         return None
 
     def are_free(self, share: Sequence[int]) -> bool:

@@ -117,9 +117,9 @@ class _Simulated:
 
     def prepare(self) -> None:
         """Loads or compiles the simulator."""
-        nobody = Chunk(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
+        no_arrivals = Chunk(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
         ahead = Ahead(self._system, self._decider, self._present, np.ones(len(self._present.kinds)), np.random.SeedSequence(0))
-        ahead.go_on(nobody, -np.inf)
+        ahead.go_on(no_arrivals, -np.inf)
 
     def __call__(self, seed: np.random.SeedSequence, until: float) -> float | None:
         """One future: when the job starts in it; None if the computing time is over, or the job never starts."""

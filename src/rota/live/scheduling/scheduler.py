@@ -317,7 +317,7 @@ class Scheduler:
         return self._obey()
 
     def _obey(self) -> Decision:
-        """Turns the target into a decision, as far as it can be carried out. Marks jobs as running, suspended or stopping at once."""
+        """Turns the part of the target that can be carried out into a decision. Marks jobs as running, suspended or stopping at once."""
         s, decision = self.state, Decision()
         if not self._may_stop:
             self._resume(decision)  # jobs that another plan suspended, before others take what is free
