@@ -9,7 +9,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,12 @@ class PlanFile:
             raise BadSpec([Problem("live.time_unit", f'is not the "{self.system.time_unit}" of the system', said)])
         elif self.system.time_unit is not None:
             object.__setattr__(self, "live", self.live.model_copy(update={"time_unit": self.system.time_unit}))
+
+    def with_settings(self, given: Mapping[str, object]) -> PlanFile:
+        """The plan with these entries of the `[live]` table in place of its own. A unit of time is that of the system too."""
+        live = live_settings(self.live.model_dump(exclude_unset=True) | dict(given), self.system.resources)
+        system = self.system.replace(time_unit=given["time_unit"]) if "time_unit" in given else self.system
+        return replace(self, system=system, live=live)
 
 
 def plan_file_to_json(plan: PlanFile) -> str:
