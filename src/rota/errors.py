@@ -92,10 +92,10 @@ def version_problem(place: str, found: object, current: int, renew: str) -> Prob
     """
     if found == current:
         return None
-    rule = f"this release reads version {current} of the format"
-    if isinstance(found, int) and not isinstance(found, bool):
-        rule += f", and this is an older one: {renew}" if found < current else ", and this is a newer one: install a newer Rota"
-    return Problem(place, rule, found)
+    reads = f"this release reads version {current} of the format"
+    if isinstance(found, int) and found > current:
+        return Problem(place, f"was written by a newer Rota, and {reads}: update it (pip install --upgrade rota)", found)
+    return Problem(place, f"{reads}: {renew}", found)
 
 
 def _shorten(text: str, width: int = 60) -> str:

@@ -11,6 +11,7 @@ from rota.policy.plan_file import PLAN_VERSION
 
 STORED = Path(__file__).parent / "stored"
 POLICY_VERSION = json.loads(policy_to_json(rota.FCFS()))["rota_policy"]
+READS = f"this release reads version {PLAN_VERSION} of the format"
 POLICIES = sorted(STORED.glob("policy-*.json"))
 
 
@@ -50,9 +51,9 @@ def test_a_stored_policy_is_read(path):
 @pytest.mark.parametrize(
     ("version", "rule"),
     [
-        (PLAN_VERSION + 1, f"this release reads version {PLAN_VERSION} of the format, and this is a newer one: install a newer Rota"),
-        (0, f"this release reads version {PLAN_VERSION} of the format, and this is an older one: rota plan FILE makes it anew"),
-        ("1", f"this release reads version {PLAN_VERSION} of the format"),
+        (PLAN_VERSION + 1, f"was written by a newer Rota, and {READS}: update it (pip install --upgrade rota)"),
+        (0, f"{READS}: make the plan anew (rota plan FILE)"),
+        ("1", f"{READS}: make the plan anew (rota plan FILE)"),
     ],
 )
 def test_other_versions_of_a_plan_are_refused(tmp_path, version, rule):

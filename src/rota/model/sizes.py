@@ -12,10 +12,10 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from rota.arrays import Array
-from rota.model.distribution import MAX_CV, Finite, NonNegative, Positive, SizeDistribution
+from rota.model.distribution import MAX_CV, NonNegative, Positive, SizeDistribution
 from rota.model.phase_types import Coxian, Erlang, Exponential, Fitted, Hyperexponential, PhaseType
 
-__all__ = ["BoundedPareto", "Deterministic", "Empirical", "Finite", "LogNormal", "Positive", "Size", "Weibull"]
+__all__ = ["BoundedPareto", "Deterministic", "Empirical", "LogNormal", "Size", "Weibull"]
 
 
 class Deterministic(SizeDistribution):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict, fields
 from typing import Any, NamedTuple
 
-from rota.errors import BadSpec, Problem
+from rota.errors import BadSpec, Problem, version_problem
 from rota.policy.registry import Policy, Record, record_of, records
 
 __all__ = ["PLAIN", "POLICY_VERSION", "Codec", "policy_from_dict", "policy_to_dict"]
@@ -40,8 +40,9 @@ def policy_from_dict(content: object, source: str | None = None) -> Policy:
         raw = raw["policy"]  # a plan holds its policy
     if not isinstance(raw, dict) or "rota_policy" not in raw:
         raise BadSpec([Problem("file", 'is not a policy of Rota: it needs "rota_policy": 1')], source)
-    if raw["rota_policy"] != POLICY_VERSION:
-        raise BadSpec([_other_version(raw["rota_policy"])], source)
+    renew = "make the file anew (rota design FILE -o POLICY.json)"
+    if wrong := version_problem("rota_policy", raw["rota_policy"], POLICY_VERSION, renew):
+        raise BadSpec([wrong], source)
     kinds: dict[str, Record] = {}
     for record in records():
         kinds.setdefault(record.file_kind, record)
@@ -55,13 +56,6 @@ def policy_from_dict(content: object, source: str | None = None) -> Policy:
         return kinds[kind].load_codec().read(kinds[kind].policy, given)  # type: ignore[no-any-return]
     except BadSpec as error:
         raise BadSpec(error.problems, source) from None
-
-
-def _other_version(version: object) -> Problem:
-    reads = f"this release reads version {POLICY_VERSION} of the format"
-    if isinstance(version, int) and version > POLICY_VERSION:
-        return Problem("rota_policy", f"was written by a newer Rota, and {reads}: update it (pip install --upgrade rota)", version)
-    return Problem("rota_policy", f"{reads}: make the file anew (rota design FILE -o POLICY.json)", version)
 
 
 # ---------------------------------------------------------------------------------------------------- policies of a few parameters
