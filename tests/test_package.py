@@ -1,8 +1,12 @@
 """The package: light to import, every public name there."""
 
+import ast
+import importlib
 import importlib.metadata
+import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -10,8 +14,10 @@ import pytest
 import yaml
 
 import rota
+from stub_scheduler import StubScheduler, served
 
-HEAVY = {"numba", "polars", "altair", "highspy", "scipy"}
+ROOT = Path(__file__).parents[1]
+HEAVY = {"numba", "polars", "altair", "highspy", "scipy", "httpx", "fastapi"}
 
 
 @pytest.mark.parametrize("module", ["rota", "rota.cli", "rota.model"])
@@ -37,6 +43,51 @@ def test_every_public_name_resolves(name):
     assert name in dir(rota)
 
 
+def test_editors_see_the_same_names():
+    """The imports for type checkers are those that happen: the same names, from the same packages or from modules in them."""
+    source = ast.parse((ROOT / "src" / "rota" / "__init__.py").read_text(encoding="utf-8"))
+    (block,) = (part for part in source.body if isinstance(part, ast.If))
+    seen = {alias.asname: part.module for part in block.body if isinstance(part, ast.ImportFrom) for alias in part.names}
+    assert (
+        ["__version__", *sorted(seen)]
+        == ["__version__", *sorted(rota._HOME)]
+        == sorted(rota.__all__, key=lambda name: (name != "__version__", name))
+    )
+    assert [name for name, module in seen.items() if not f"{module}.".startswith(f"{rota._HOME[name]}.")] == []
+
+
+def test_the_reference_lists_the_same_names():
+    """The page of the Python names has a table of those of `rota`, each with its package, which the page describes."""
+    page = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(rota\.[\w.]+)` \| (.*) \|$", page, re.MULTILINE)
+    assert {name: home for home, names in rows for name in re.findall(r"`(\w+)`", names)} == rota._HOME
+    described = re.findall(r"auto(?:module|class):: ([\w.]+)", page)
+    assert [name for name, home in rota._HOME.items() if not {home, f"{home}.{name}"} & set(described)] == []
+
+
+def test_every_public_name_is_in_its_package():
+    """`__all__` of a package has the names that `rota` takes from it."""
+    assert [name for name, home in rota._HOME.items() if name not in importlib.import_module(home).__all__] == []
+
+
+def test_without_httpx_the_client_says_what_to_install():
+    """Everything else is there; `rota.Client` names the extra."""
+    program = "import sys; sys.modules['httpx'] = None; import rota; rota.System; print('here'); rota.Client"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "here\n"
+    assert "RotaError: the client of the scheduler needs httpx, which is not installed: pip install 'rota[live]'" in done.stderr
+
+
+def test_the_example_of_the_client_runs(monkeypatch, capsys):
+    """The program that the reference shows, against a scheduler of fixed answers."""
+    page = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"^```python\n(# train_all\.py\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    with tempfile.TemporaryDirectory(prefix="rota") as directory, served(StubScheduler(), Path(directory)):
+        monkeypatch.setenv("ROTA_DIR", directory)
+        exec(compile(program, "train_all.py", "exec"), {})
+    assert capsys.readouterr().out.splitlines() == ["It waits for 3 cores.", "job 8: done", "job 9: done", "job 10: done"]
+
+
 def test_an_unknown_name_is_an_attribute_error():
     """A name that is not there is missing in the usual way."""
     with pytest.raises(AttributeError, match="module 'rota' has no attribute 'nonsense'"):
@@ -58,14 +109,13 @@ def test_errors_are_one_tree():
 
 def test_the_citation_is_of_this_version():
     """CITATION.cff names the version, license and authors of the package, and the paper with the DOI that the README gives."""
-    root = Path(__file__).parents[1]
-    cited = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert cited["cff-version"] == "1.2.0"
     assert (cited["version"], cited["license"]) == (rota.__version__, project["license"])
     assert [author["name"] for author in cited["authors"]] == [author["name"] for author in project["authors"]]
     (paper,) = cited["references"]
-    readme = " ".join((root / "README.md").read_text(encoding="utf-8").split())
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert paper["doi"] in readme
     assert paper["title"] in readme
     assert paper["journal"] in readme

@@ -1,6 +1,6 @@
 """Rota: which jobs should my server run together, and how long will people wait?
 
-The public names live in their rooms and are loaded on first use, so that `import rota` stays fast.
+`_HOME` lists the public names and the packages they live in. They are loaded on first use, so that `import rota` stays fast.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ _HOME = {
     "sweep": "rota.study",
     "Trace": "rota.traces",
     "read_trace": "rota.traces",
+    "Client": "rota.live.http.client",
 }
 
 __all__ = ["__version__", *_HOME]
@@ -91,7 +92,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-if TYPE_CHECKING:  # the same names, for editors and type checkers
+if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compares them with _HOME
     from rota.analysis import Analysis as Analysis
     from rota.analysis import analyze as analyze
     from rota.capacity import Load as Load
@@ -113,6 +114,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers
     from rota.errors import RotaError as RotaError
     from rota.errors import TooManySchedules as TooManySchedules
     from rota.errors import Unstable as Unstable
+    from rota.live.http.client import Client as Client
     from rota.model import BoundedPareto as BoundedPareto
     from rota.model import Coxian as Coxian
     from rota.model import Deterministic as Deterministic

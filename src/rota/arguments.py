@@ -1,10 +1,15 @@
-"""What people give as arguments: what is meant is taken (1e5 jobs are 100,000), everything else is refused with the rule."""
+"""What people give as arguments: what is meant is taken (1e5 jobs are 100,000), everything else is refused with the rule.
+
+A file that they name is written whole or not at all.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from inspect import signature
 from numbers import Integral, Real
 from os import PathLike
@@ -13,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from rota.errors import BadSpec, Problem
 
-__all__ = ["checked_path", "is_real", "parse_json", "read_text", "whole", "with_parameters_of", "write_text"]
+__all__ = ["checked_path", "is_real", "parse_json", "read_text", "whole", "whole_file", "with_parameters_of", "write_text"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -58,10 +63,28 @@ def parse_json(text: str, source: str | None = None) -> Any:
         raise BadSpec([Problem("file", f"is not JSON: {error}")], source) from None
 
 
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A name to write to, beside the file; at the end it takes its place. If that is not reached, nothing has changed."""
+    target = path.resolve()  # what a link leads to, so that it stays a link
+    if target.exists() and not target.is_file():  # a device or a pipe has no place to take
+        yield path
+        return
+    beside = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    try:
+        yield beside
+        if target.exists():
+            beside.chmod(target.stat().st_mode)
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
 def write_text(path: str | PathLike[str], text: str) -> None:
     """Writes a file; says where it cannot."""
     try:
-        checked_path(path).write_text(text, encoding="utf-8")
+        with whole_file(checked_path(path)) as place:
+            place.write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadSpec([Problem("file", f"cannot be written: {error.strerror or error}", str(path))]) from None
 

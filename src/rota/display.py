@@ -1,4 +1,4 @@
-"""How objects show themselves to people: schedules in words, and small HTML tables for notebooks.
+"""How things are shown to people: schedules in words, numbers with their intervals, durations, and small HTML tables for notebooks.
 
 The tables hold no script and load nothing. Everything that goes into them is text and is escaped here, since names of job types, resources
 and policies come from anywhere. Colours and fonts are left to the notebook, light or dark.
@@ -11,7 +11,19 @@ from html import escape
 from math import isnan
 from typing import Any
 
-__all__ = ["html_lines", "html_table", "html_title", "jobs_together", "number", "per_cent", "verdict_cells"]
+__all__ = [
+    "duration",
+    "html_lines",
+    "html_table",
+    "html_title",
+    "interval_cells",
+    "jobs_together",
+    "number",
+    "per_cent",
+    "rough_duration",
+    "verdict_cells",
+    "with_interval",
+]
 
 _ROWS = 20  # of a table; the rest is counted
 
@@ -30,6 +42,42 @@ def number(x: float | None, digits: int = 4) -> str:
 def per_cent(x: float) -> str:
     """A part of a whole."""
     return "–" if isnan(x) else f"{x:.1%}"
+
+
+def interval_cells(x: float, half_width: float, digits: int = 5) -> tuple[str, str]:
+    """A number and the half-width of its interval, as two cells of a table."""
+    return number(x, digits), number(half_width, 2)
+
+
+def with_interval(x: float, half_width: float, digits: int = 5) -> str:
+    """A number with the half-width of its interval: `4.213 ± 0.041`."""
+    return " ± ".join(interval_cells(x, half_width, digits))
+
+
+def duration(seconds: float) -> str:
+    """A length of time: `23 ms`, `3.2 s`, `4 min 10 s`, `2 h 5 min`, `3 d 4 h`."""
+    if seconds < 0.9995:
+        return f"{1000 * max(seconds, 0):.0f} ms"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        (many, few), units = divmod(whole, 60), ("min", "s")
+    elif (minutes := round(seconds / 60)) < 24 * 60:
+        (many, few), units = divmod(minutes, 60), ("h", "min")
+    else:
+        (many, few), units = divmod(round(seconds / 3600), 24), ("d", "h")
+    return f"{many} {units[0]}" + (f" {few} {units[1]}" if few else "")
+
+
+def rough_duration(seconds: float, digits: int = 2) -> str:
+    """A length of time in one unit, for estimates: `90 s`, `3 h`, `2.5 d`."""
+    for unit, length in (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
+        if seconds >= 2 * length or seconds == length:
+            return f"{seconds / length:.{digits}g} {unit}" if seconds < 100 * length else f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:.3g} s"
 
 
 def verdict_cells(row: Mapping[str, Any], width: int) -> tuple[str, ...]:

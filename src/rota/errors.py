@@ -92,10 +92,12 @@ def version_problem(place: str, found: object, current: int, renew: str) -> Prob
     """
     if found == current:
         return None
-    reads = f"this release reads version {current} of the format"
-    if isinstance(found, int) and found > current:
-        return Problem(place, f"was written by a newer Rota, and {reads}: update it (pip install --upgrade rota)", found)
-    return Problem(place, f"{reads}: {renew}", found)
+    rule = f"this release reads version {current} of the format"
+    if not isinstance(found, int) or isinstance(found, bool):
+        return Problem(place, f"{rule}: {renew}", found)
+    newer = "a newer one: install a newer Rota (pip install --upgrade rota)"
+    rule += f", and this is {newer if found > current else f'an older one: {renew}'}"
+    return Problem(place, rule, found)
 
 
 def _shorten(text: str, width: int = 60) -> str:

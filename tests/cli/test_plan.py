@@ -45,7 +45,7 @@ def test_nothing_else_is_overwritten_unasked(written, tmp_path, capsys):
     for name, text in (("plan.html", "<p>mine</p>"), ("plan.json", '{"rota_policy": 1, "policy": "fcfs"}'), ("plan.json", "no JSON")):
         (tmp_path / name).write_text(text, encoding="utf-8")
         assert main(["plan", str(written / "server.toml"), "-o", str(tmp_path)]) == 2
-        assert "is there, and no plan of Rota: --force writes over it" in capsys.readouterr().err
+        assert "exists already: choose another name, or write over it with --force" in capsys.readouterr().err
         assert (tmp_path / name).read_text(encoding="utf-8") == text
         (tmp_path / name).unlink()
 

@@ -18,7 +18,7 @@ from rota.cli import main
 from rota.live.errors import NotReachable
 from rota.live.http.client import Client
 from rota.live.paths import socket_path
-from rota.live.storage.database import Store
+from rota.live.storage.database import Database
 from rota.policy import PlanFile, plan_file_to_json
 
 SPEC = """
@@ -223,9 +223,9 @@ def test_a_port_for_others_changes_nothing(tmp_path, spec, capsys):
     with Daemon(where, spec(), "--policy", "fcfs") as daemon:
         daemon.end()
     assert serve(*words) == 2
-    store = Store(where / "rota.db")
-    assert [plan.policy for plan in store.plans()] == ["fcfs"]
-    store.close()
+    database = Database(where / "rota.db")
+    assert [plan.policy for plan in database.plans()] == ["fcfs"]
+    database.close()
 
 
 def test_verbose(tmp_path, spec):

@@ -127,8 +127,8 @@ def test_machine_went_down(daemon: Daemon) -> None:
         file.write(json.dumps(before).encode() + b"\n")
     os.unlink(attempts.record_path(run, ran[1], 1))  # it did not reach the disk
     with contextlib.closing(sqlite3.connect(daemon.directory / "rota.db")) as database, database:
-        scheduler = json.loads(database.execute("SELECT value FROM notes WHERE key = 'floor'").fetchone()[0])
-        database.execute("UPDATE notes SET value = ? WHERE key = 'floor'", (json.dumps({**scheduler, "boot": "before"}),))
+        scheduler = json.loads(database.execute("SELECT value FROM notes WHERE key = 'scheduler'").fetchone()[0])
+        database.execute("UPDATE notes SET value = ? WHERE key = 'scheduler'", (json.dumps({**scheduler, "boot": "before"}),))
         database.execute("UPDATE jobs SET boot = 'before', submitted_boot = submitted_boot + 1e6")
     daemon.start()
     for id in ran:

@@ -60,16 +60,13 @@ def test_a_stored_spec_is_read(path):
 def test_other_versions_are_refused():
     """With the version that is read, and the way out."""
     text = (STORED / f"spec-{SPEC_VERSION}.toml").read_text(encoding="utf-8")
-    reads = f"this release reads version {SPEC_VERSION} of the format"
-    for version, rule in (
-        (SPEC_VERSION + 1, f"was written by a newer Rota, and {reads}: update it (pip install --upgrade rota)"),
-        (0, f"{reads}: write it as the format is now (rota schema)"),
-    ):
+    newer, older = "a newer one: install a newer Rota (pip install --upgrade rota)", "an older one: write it as `rota schema` says"
+    for version, way_out in ((SPEC_VERSION + 1, newer), (0, older)):
         with pytest.raises(rota.BadSpec) as told:
             parse_spec(text.replace(f"version = {SPEC_VERSION}", f"version = {version}"), "server.toml")
         (problem,) = told.value.problems
         assert (problem.place, problem.line, problem.value) == ("version", 2, version)
-        assert problem.rule == rule
+        assert problem.rule == f"this release reads version {SPEC_VERSION} of the format, and this is {way_out}"
 
 
 def test_a_setting_for_a_resource_that_is_not_there():

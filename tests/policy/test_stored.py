@@ -11,7 +11,6 @@ from rota.policy.plan_file import PLAN_VERSION
 
 STORED = Path(__file__).parent / "stored"
 POLICY_VERSION = json.loads(policy_to_json(rota.FCFS()))["rota_policy"]
-READS = f"this release reads version {PLAN_VERSION} of the format"
 POLICIES = sorted(STORED.glob("policy-*.json"))
 
 
@@ -48,12 +47,15 @@ def test_a_stored_policy_is_read(path):
         assert policy_to_json(policy) == path.read_text(encoding="utf-8")
 
 
+NEWER = "install a newer Rota (pip install --upgrade rota)"
+
+
 @pytest.mark.parametrize(
     ("version", "rule"),
     [
-        (PLAN_VERSION + 1, f"was written by a newer Rota, and {READS}: update it (pip install --upgrade rota)"),
-        (0, f"{READS}: make the plan anew (rota plan FILE)"),
-        ("1", f"{READS}: make the plan anew (rota plan FILE)"),
+        (PLAN_VERSION + 1, f"this release reads version {PLAN_VERSION} of the format, and this is a newer one: {NEWER}"),
+        (0, f"this release reads version {PLAN_VERSION} of the format, and this is an older one: rota plan FILE makes it anew"),
+        ("1", f"this release reads version {PLAN_VERSION} of the format: rota plan FILE makes it anew"),
     ],
 )
 def test_other_versions_of_a_plan_are_refused(tmp_path, version, rule):

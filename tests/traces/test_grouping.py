@@ -198,3 +198,10 @@ def test_wrong_arguments(how):
     """What makes no sense is refused with the name of the argument."""
     with pytest.raises(rota.BadSpec, match=next(iter(how))):
         group_types(make(KINDS, FOUR), **how)
+
+
+def test_the_server_is_kept():
+    """The grouped trace has the capacity that it was grouped for, given or its own."""
+    assert group_types(make(KINDS, FOUR), capacity=[2.0, 3.0]).trace.capacity.tolist() == [2.0, 3.0]
+    assert group_types(make(KINDS, FOUR)).trace.capacity.tolist() == [1.0, 1.0]
+    assert group_types(make(KINDS, FOUR, capacity=None)).trace.capacity is None

@@ -1,5 +1,6 @@
 """The description of a trace, and its pictures."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -147,3 +148,12 @@ def test_the_month_of_google_jobs():
     assert found.size_quantiles[0.5] == pytest.approx(109, rel=0.006)
     low, _, rate, _ = found.failure_rate[found.failure_rate[:, 3] > 1000].T
     assert 16 <= low[rate.argmax()] <= 32  # rises to about 25 s, then falls
+
+
+def test_coarse_failure_rate_keeps_ends_and_time():
+    """Wider bins have the jobs that end over the time spent, so that a flat rate stays flat."""
+    sizes = np.random.default_rng(0).exponential(2.0, 100_000)
+    found = trace_info(make(np.arange(len(sizes)), sizes)).coarse_failure_rate()
+    assert [high / low for low, high, _ in found] == pytest.approx([4.0] * len(found))
+    assert all(after[0] == pytest.approx(before[1]) for before, after in itertools.pairwise(found))
+    assert [rate for low, _, rate in found if 0.1 < low < 5] == pytest.approx([0.5] * 3, rel=0.05)

@@ -42,8 +42,8 @@ from rota.cli import (
     types,
     wait,
 )
-from rota.cli.live_parts import RUN_JOBS
 from rota.cli.output import remark
+from rota.cli.parameters import RUN_JOBS
 from rota.cli.policy_names import fill_in_policy_names
 from rota.errors import RotaError, RotaWarning
 

@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 import rota
-from rota.cli.output import finite, jobs_together, print_json, print_table, remark
+from rota.cli.output import finite, print_json, print_table, remark
+from rota.cli.parameters import Flag, Json, SystemFile
+from rota.display import jobs_together
 
 
 def analyze(
-    file: Path,
+    file: SystemFile,
     policy: Path,
     /,
     *,
-    exponential: Annotated[bool, Parameter(negative="")] = False,
+    exponential: Flag = False,
     exact: bool = True,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
 ) -> None:
     """The response times of a policy, per type and in total: bounds, prediction and exact values.
 
     Parameters
     ----------
-    file
-        The system, a TOML file (see: rota schema).
     policy
         The policy, a JSON file (from: rota design -o).
     exponential
         Take every size as exponential with its mean. Needed where a size is neither exponential nor phase-type.
     exact
         Compute exact values. They take some time for a process with thousands of states.
-    json
-        Print one JSON object instead of tables.
     """
     system = rota.read_system(file)
     chosen = rota.read_policy(policy)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
-from rota.cli.changing import All, Chosen, change
-from rota.cli.live_parts import At, Json
+from rota.cli.changing import Chosen, change
+from rota.cli.parameters import At, Flag, JobIds, Json
 
 if TYPE_CHECKING:
     from rota.live.messages import Job
 
 
 def cancel(
-    *id: str,
+    *id: JobIds,
     name: str | None = None,
     type: str | None = None,
-    all: All = False,
-    now: Annotated[bool, Parameter(negative="")] = False,
+    all: Flag = False,
+    now: Flag = False,
     at: At = None,
     json: Json = False,
 ) -> int:
@@ -26,8 +24,6 @@ def cancel(
 
     Parameters
     ----------
-    id
-        Numbers of jobs or ranges of them: 12 14-16.
     name
         In place of numbers: all jobs of this name that have not ended.
     type
@@ -36,10 +32,6 @@ def cancel(
         In place of numbers: all jobs that have not ended.
     now
         Kill a running job at once, without time to end by itself.
-    at
-        The scheduler: unix:/path, http://host:port or its state directory. $ROTA_ADDRESS, or your own, if not given.
-    json
-        Print one JSON object instead of text.
     """
     return change(at, "cancel", Chosen(id, name, type, all), _words, json, now=now)
 

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 import rota
-from rota.cli.output import ProgressLine, jobs_together, print_json, print_table
+from rota.cli.output import ProgressLine, print_json, print_table
+from rota.cli.parameters import Json, SystemFile
+from rota.display import jobs_together
 
 if TYPE_CHECKING:
     from rota.capacity import Load, Progress
 
 
 def capacity(
-    file: Path,
+    file: SystemFile,
     /,
     *,
     gap: float = 1e-7,
     time_limit: Annotated[float | None, Parameter(help="Seconds after which to stop with the gap proved by then.")] = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
 ) -> None:
     """The load of a system: how much of what the server can carry do the jobs ask for?
 
@@ -28,12 +29,8 @@ def capacity(
 
     Parameters
     ----------
-    file
-        The system, a TOML file (see: rota schema).
     gap
         Stop when the load is proved to this relative accuracy.
-    json
-        Print one JSON object instead of tables.
     """
     system = rota.read_system(file)
     with ProgressLine() as line:

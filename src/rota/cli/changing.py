@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Literal
 
 import rota
 from rota.cli.live_parts import connect, ids_text, parse_ids, read_jobs
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
     from rota.live.messages import Changed, Job, JobState
 
 Action = Literal["cancel", "hold", "release"]
-All = Annotated[bool, Parameter(negative="")]
 
 # Without numbers: the jobs to which there is anything to do.
 _ABOUT: dict[Action, list[JobState]] = {

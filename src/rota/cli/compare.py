@@ -3,61 +3,49 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING
 
 import rota
-from rota.cli.output import ProgressLine, check_place, finite, print_json, print_table, remark, verdict_cells
+from rota.arguments import whole_file
+from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
+from rota.cli.outputs import check_output
+from rota.cli.parameters import Force, JobCount, Json, Loops, OptionalOutput, Seed, SystemFile, WarmupLoops, WorkloadName
 from rota.cli.simulate import progress_text, remark_on_preemption, workload_of
+from rota.display import interval_cells, verdict_cells
 
 if TYPE_CHECKING:
     from rota.simulation import SimulationProgress
 
 
 def compare(
-    file: Path,
+    file: SystemFile,
     policies: list[str],
     /,
     *,
-    jobs: int | None = None,
-    seed: int = 0,
-    workload: str | None = None,
-    loops: int | None = None,
-    warmup_loops: int = 0,
-    output: Annotated[Path | None, Parameter(alias="-o")] = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    jobs: JobCount = None,
+    seed: Seed = 0,
+    workload: WorkloadName = None,
+    loops: Loops = None,
+    warmup_loops: WarmupLoops = 0,
+    output: OptionalOutput = None,
+    force: Force = False,
+    json: Json = False,
 ) -> None:
     """Compares policies on the same jobs, with intervals for the differences.
 
     Parameters
     ----------
-    file
-        The system, a TOML file (see: rota schema).
     policies
         Names ({policies}), policy files (from: rota design -o),
         or your own as module:function.
-    jobs
-        How many jobs arrive: a million, or all of --workload, if not given.
-    seed
-        The same seed gives the same jobs.
-    workload
-        The jobs: a trace (from: rota trace import) whose types are the file's, or your own arrivals as module:name. Poisson arrivals and
-        the file's sizes if not given.
-    loops
-        Play the workload so many times over.
-    warmup_loops
-        Leave out so many of the loops from the start.
     output
         Write the table to this file too: .csv, .tex (LaTeX), .parquet or .json, told by its end.
-    json
-        Print one JSON object instead of a table.
     """
+    check_output(output, force)
     if output is not None:
-        check_place(output)
-        if output.suffix not in (".csv", ".tex", ".parquet", ".json"):
-            raise rota.BadSpec([rota.Problem("--output", "must end in .csv, .tex, .parquet or .json", str(output))])
+        from rota.report.export import check_table_name
+
+        check_table_name(output, "--output")
     from rota.policy import as_policy
 
     system = rota.read_system(file)
@@ -75,8 +63,8 @@ def compare(
     if output is not None and found.results:
         from rota.report.export import save_table
 
-        output.parent.mkdir(parents=True, exist_ok=True)
-        save_table(table, output)
+        with whole_file(output) as place:
+            save_table(table, place)
         remark(f"table written to {output}")
     jobs = found.results[0].jobs if found.results else 0
     if json:
@@ -92,12 +80,11 @@ def compare(
                     *(
                         verdict_cells(row, 7)
                         or (
-                            f"{row['mean_response_time']:.5g}",
-                            f"{row['interval']:.2g}",
+                            *interval_cells(row["mean_response_time"], row["interval"]),
                             *(
                                 ("–", "")
                                 if row["worse_than_best_by"] == 0
-                                else (f"{row['worse_than_best_by']:.4g}", f"{row['worse_interval']:.2g}")
+                                else interval_cells(row["worse_than_best_by"], row["worse_interval"], 4)
                             ),
                             *(f"{row[p]:.4g}" for p in ("p50", "p95", "p99")),
                         )

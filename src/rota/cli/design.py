@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Literal
 
 import rota
 from rota.cli.analyze import as_fields, print_analysis
-from rota.cli.output import ProgressLine, check_output, print_json, remark
+from rota.cli.output import ProgressLine, print_json, remark
+from rota.cli.outputs import STDOUT, check_output
+from rota.cli.parameters import Force, Json, Seed, SystemFile, TextOutput
 
 if TYPE_CHECKING:
-    from rota.design import SwitchingRate, TuneProgress
-
-_BREAK_EVEN = 400  # exact values that the break-even setup rate takes, about
+    from rota.design import TuneProgress
 
 
 def design(
-    file: Path,
+    file: SystemFile,
     /,
     *,
-    output: Annotated[Path | None, Parameter(alias="-o")] = None,
+    output: TextOutput = None,
+    force: Force = False,
     preemption: Literal["full", "none", "setup"] | None = None,
     objective: Literal["load", "response-time"] = "load",
     switching_rate: float | None = None,
@@ -30,10 +27,10 @@ def design(
     by: Literal["exact", "prediction", "upper", "lower"] | None = None,
     route: Literal["type-order", "fastest-first", "parallel", "random", "search"] = "type-order",
     opening: Literal["late", "early"] = "late",
-    seed: int = 0,
+    seed: Seed = 0,
     max_response_time: dict[str, float] | None = None,
     time_limit: float = 30.0,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
 ) -> None:
     """Designs a rota: which sets of jobs to run, how much of the time each, and how fast to switch.
 
@@ -41,10 +38,8 @@ def design(
 
     Parameters
     ----------
-    file
-        The system, a TOML file (see: rota schema).
     output
-        Write the policy to this file (JSON), for rota analyze and the other verbs.
+        Write the policy to this file (JSON), for rota analyze and the other verbs; - prints it in place of the tables.
     preemption
         The preemption model, if not the one of the file.
     objective
@@ -57,22 +52,20 @@ def design(
     by
         What the switching rate is chosen by: the exact mean response time (default for small processes), the prediction or a bound.
     route
-        Without preemption: the order in which slots are drained.
+        Without preemption: the order in which slots are drained; random draws it by --seed.
     opening
         Without preemption: whether new slots open at the end of a move or as soon as there is room.
-    seed
-        For --route random.
     max_response_time
         With --objective response-time: the largest mean response time that a type may have, as in --max-response-time.train 5.
     time_limit
         Seconds that the design may take. What would take longer is done by the prediction, with a remark.
-    json
-        Print one JSON object instead of tables.
     """
-    from rota.design import find_design
+    check_output(output, force, stdout=True)
+    if output == STDOUT and json:
+        raise rota.BadSpec([rota.Problem("--json", "does not go with --output -: both go to standard output")])
+    from rota.design import explain_design, find_design
 
     system = rota.read_system(file)
-    check_output(output, True)
     with ProgressLine() as line:
 
         def show(at: TuneProgress) -> None:
@@ -93,39 +86,22 @@ def design(
             progress=show,
         )
     policy = found.policy
-    if output is not None:
+    if output is not None and output != STDOUT:
         rota.save_policy(policy, output)
     for text in found.remarks:
         remark(text)
+    if output == STDOUT:
+        from rota.policy import policy_to_json
+
+        print(policy_to_json(policy), end="")
+        return
     answer = rota.analyze(system, policy, sizes="exponential")
     exact = answer.has_exact
     if json:
         print_json(as_fields(answer, exact=exact))
         return
     print_analysis(answer, exact=exact)
-    if found.choice is not None and policy.preemption != "full" and objective == "load" and len(policy.weights) > 1:
-        print(_about_the_rate(found.choice, system, time_limit))
-    if policy.preemption == "setup" and exact and len(policy.weights) > 1 and _BREAK_EVEN * answer.exact_time_s <= time_limit:
-        print(_about_setups(rota.break_even_setup_rate(system)))
+    for sentence in explain_design(found, answer, time_limit):
+        print(sentence)
     if output is not None:
         remark(f"policy written to {output}")
-
-
-def _about_the_rate(choice: SwitchingRate, system: rota.System, time_limit: float) -> str:
-    """How good the choice of the switching rate is, in words."""
-    if choice.by != "exact":
-        return choice.explain()
-    predicted = rota.choose_switching_rate(system, choice.policy, by="prediction", time_limit_s=time_limit)
-    other = f"{choice.explain()} The prediction would choose {predicted.rate:.6g}; the bounds prove "
-    if not predicted.useful:
-        return other + "nothing useful about that one."
-    return other + f"that to be within {predicted.guarantee:.1%} of the best."
-
-
-def _about_setups(break_even: float) -> str:
-    """Whether to preempt, in words."""
-    if math.isinf(break_even):
-        return "Preempting does not pay, however fast the setups."
-    if break_even == 0:
-        return "Preempting pays, however slow the setups."
-    return f"Preempting pays if the setup rate is above {break_even:.4g} (setups shorter than {1 / break_even:.4g}), not otherwise."

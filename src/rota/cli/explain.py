@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from rota.cli.live_parts import At, Json, connect, parse_id, printable
+from rota.cli.live_parts import connect, parse_id, printable
 from rota.cli.output import print_json
+from rota.cli.parameters import At, JobId, Json
 
 
-def explain(id: str, /, *, at: At = None, json: Json = False) -> None:
-    """Says why a job does not run, what it waits for, and when it can be expected to start.
-
-    Parameters
-    ----------
-    id
-        The number of the job.
-    at
-        The scheduler: unix:/path, http://host:port or its state directory. $ROTA_ADDRESS, or your own, if not given.
-    json
-        Print one JSON object instead of text.
-    """
+def explain(id: JobId, /, *, at: At = None, json: Json = False) -> None:
+    """Says why a job does not run, what it waits for, and when it can be expected to start."""
     number = parse_id(id)
     with connect(at) as client:
         found = client.explain(number)

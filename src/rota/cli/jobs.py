@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sys
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING
 
 import rota
-from rota.cli.live_parts import At, Json, clock, command_text, connect, duration, printable, read_jobs, shorten
+from rota.cli.live_parts import clock, command_text, connect, printable, read_jobs, shorten
 from rota.cli.output import print_json, print_table, remark
+from rota.cli.parameters import At, Flag, Json
+from rota.display import duration
 
 if TYPE_CHECKING:
     from rota.live.messages import Job, JobState
@@ -22,7 +22,7 @@ def jobs(
     type: str | None = None,
     name: str | None = None,
     limit: int = 50,
-    all: Annotated[bool, Parameter(negative="")] = False,
+    all: Flag = False,
     at: At = None,
     json: Json = False,
 ) -> None:
@@ -41,10 +41,6 @@ def jobs(
         How many.
     all
         All of them, however many.
-    at
-        The scheduler: unix:/path, http://host:port or its state directory. $ROTA_ADDRESS, or your own, if not given.
-    json
-        Print one JSON object instead of a table.
     """
     states = None if state is None else _states(state)
     if limit < 1:

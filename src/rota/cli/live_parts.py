@@ -8,19 +8,14 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Group, Parameter
+from typing import TYPE_CHECKING
 
 import rota
+from rota.display import duration
 
 if TYPE_CHECKING:
     from rota.live.http.client import Client
     from rota.live.messages import Job, JobState
-
-RUN_JOBS = Group("Run jobs", sort_key=1)
-At = Annotated[str | None, Parameter(env_var="ROTA_ADDRESS", show_env_var=False)]
-Json = Annotated[bool, Parameter(negative="")]
 
 _MOST_IDS = 100_000
 _PAGE = 1000
@@ -81,24 +76,6 @@ def ids_text(ids: Sequence[int]) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------------------------- durations
-
-
-def duration(seconds: float) -> str:
-    """For people: `23 ms`, `3.2 s`, `4 min 10 s`, `2 h 5 min`, `3 d 4 h`."""
-    if seconds < 0.9995:
-        return f"{1000 * max(seconds, 0):.0f} ms"
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        (many, few), units = divmod(whole, 60), ("min", "s")
-    elif (minutes := round(seconds / 60)) < 24 * 60:
-        (many, few), units = divmod(minutes, 60), ("h", "min")
-    else:
-        (many, few), units = divmod(round(seconds / 3600), 24), ("d", "h")
-    return f"{many} {units[0]}" + (f" {few} {units[1]}" if few else "")
 
 
 def parse_duration(text: str, place: str) -> float:

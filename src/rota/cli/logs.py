@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 import rota
-from rota.cli.live_parts import At, connect, outcome, parse_id
+from rota.cli.live_parts import connect, outcome, parse_id
 from rota.cli.output import remark
+from rota.cli.parameters import At, JobId
 
 if TYPE_CHECKING:
     from rota.live.http.client import Client
@@ -21,7 +22,7 @@ _POLL_S = 0.25
 
 
 def logs(
-    id: str,
+    id: JobId,
     /,
     *,
     follow: Annotated[bool, Parameter(alias="-f", negative="")] = False,
@@ -34,14 +35,10 @@ def logs(
 
     Parameters
     ----------
-    id
-        The number of the job.
     follow
         Go on until the job has ended. Ctrl-C ends the view, not the job.
     tail
         Only so many of the last lines; with --follow, these and what comes after them.
-    at
-        The scheduler: unix:/path, http://host:port or its state directory. $ROTA_ADDRESS, or your own, if not given.
     """
     number = parse_id(id)
     if tail is not None and tail < 0:

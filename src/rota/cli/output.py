@@ -7,15 +7,10 @@ import math
 import os
 import select
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any, TextIO
 
-from rota.display import jobs_together, verdict_cells
-from rota.errors import BadSpec, Problem
-
-__all__ = ["ProgressLine", "finite", "jobs_together", "print_json", "print_table", "remark", "verdict_cells"]
+__all__ = ["ProgressLine", "finite", "print_json", "print_table", "remark"]
 
 
 def print_json(fields: dict[str, Any]) -> None:
@@ -71,36 +66,6 @@ def _takes_text(stream: TextIO) -> bool:
     except (OSError, ValueError):  # not a file
         return True
     return bool(poll.poll(1000))
-
-
-def check_output(output: Path | None, force: bool, option: str = "--output") -> None:
-    """Said before the work begins: nothing is written over unless asked, and there is a place to write to."""
-    if output is None:
-        return
-    if not output.absolute().parent.is_dir():
-        raise BadSpec([Problem(option, "is in a directory that does not exist", str(output))])
-    check_place(output, option)
-    if output.exists() and not force:
-        raise BadSpec([Problem(option, "exists already: choose another name, or write over it with --force", str(output))])
-
-
-def check_place(output: Path, option: str = "--output") -> None:
-    """Said before the work begins: a file of this name can be written, in a folder that is there or can be made."""
-    if output.is_dir():
-        raise BadSpec([Problem(option, "is a directory: name a file in it", str(output))])
-    check_folder(output.parent, option)
-
-
-def check_folder(folder: Path, option: str = "--output") -> None:
-    """Said before the work begins: files can be written into this folder, which is there or can be made."""
-    there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
-    if not there.is_dir():
-        raise BadSpec([Problem(option, f"cannot be written: {there} is a file, not a folder", str(folder))])
-    try:
-        with tempfile.TemporaryFile(dir=there):
-            pass
-    except OSError as error:
-        raise BadSpec([Problem(option, f"cannot be written: {error.strerror or error}", str(there))]) from None
 
 
 class ProgressLine:

@@ -6,8 +6,7 @@ import os
 import shlex
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
-from json import loads
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,27 +14,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 import rota
+from rota.arguments import whole_file
 from rota.cli.capacity import as_fields as load_fields
-from rota.cli.output import ProgressLine, check_place, finite, jobs_together, print_json, print_table, remark, verdict_cells
+from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
+from rota.cli.outputs import STDOUT, check_output
+from rota.cli.parameters import Force, Json, Seed, SystemFile
+from rota.display import interval_cells, jobs_together, number, verdict_cells
 
 if TYPE_CHECKING:
     from rota.model import Spec
-    from rota.model.live import LiveSettings
-    from rota.policy import PlanFile
     from rota.study import PlanProgress
 
 
 def plan(
-    file: Path,
+    file: SystemFile,
     /,
     *,
     output: Annotated[str | None, Parameter(alias="-o")] = None,
     jobs: int | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     tuning: float = 4.0,
     html: Annotated[bool, Parameter(negative="--no-html")] = True,
-    force: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    force: Force = False,
+    json: Json = False,
 ) -> None:
     """Plans a server: what limits it, the best rota, which policy to run, how long people will wait, how far load can grow.
 
@@ -43,29 +44,20 @@ def plan(
 
     Parameters
     ----------
-    file
-        The system, a TOML file (see: rota schema).
     output
-        Where to write: a folder (plan.json and plan.html in it), or a name to which .json and .html are added. This folder if not given.
+        Where to write: a folder, in which plan.json and plan.html are made or renewed; or a name, to which .json and .html are added. This
+        folder if not given.
     jobs
         How many jobs are simulated under each policy: a million, or more if a type is rare, if not given; a fifth of them at each other
         load.
-    seed
-        The same seed gives the same jobs.
     tuning
         Seconds that the rota may be tuned for; a sixth of it at each other load.
     html
         Whether to make the page.
-    force
-        Write over files that are no plans of Rota's own; those are renewed without a word.
-    json
-        Print one JSON object instead of tables.
     """
-    targets = _targets(output, html)
+    targets, folder = _targets(output, html), _is_folder(output)
     for path in targets.values():
-        check_place(path)
-    if not force and (there := [str(path) for path in targets.values() if path.exists() and not _is_a_plan(path)]):
-        raise rota.BadSpec([rota.Problem("--output", "is there, and no plan of Rota: --force writes over it", path) for path in there])
+        check_output(path, force or (folder and _is_plan(path)), new_folder=folder)
     from rota.model import read_spec
 
     spec = read_spec(file)  # once: it may be edited while it is planned
@@ -83,32 +75,37 @@ def plan(
     _write(texts)
     print_json(as_fields(found)) if json else print_plan(found)
     for path in texts:
-        remark(f"written: {path}")
+        remark(f"written to {path}")
+
+
+def _is_folder(output: str | None) -> bool:
+    """Whether the output names a folder: one that is there, or any name that ends with a slash."""
+    return output is None or output.endswith(os.sep) or Path(output).is_dir()
+
+
+def _is_plan(path: Path) -> bool:
+    if not path.exists():
+        return False
+    from rota.report.plan_files import is_plan
+
+    return is_plan(path)
 
 
 def _targets(output: str | None, html: bool) -> dict[str, Path]:
-    """Where the files go, by their ending. A name that ends with a slash is a folder, also where there is none yet."""
+    """Where the files go, by their ending."""
     path = Path(output or "")
-    if path.is_dir() or (output or "").endswith(os.sep):
+    if _is_folder(output):
         base = path / "plan"
+    elif path == STDOUT:
+        return {"json": path}  # refused
     else:
         base = path.with_suffix("") if path.suffix in (".json", ".html") else path
     return {end: base.with_name(f"{base.name}.{end}") for end in (("json", "html") if html else ("json",))}
 
 
-def _is_a_plan(path: Path) -> bool:
-    """Whether `rota plan` wrote this file, which it may then renew."""
-    from rota.report.page import GENERATOR
-
-    try:
-        text = path.read_text(encoding="utf-8")
-        return GENERATOR in text[:1000] if path.suffix == ".html" else "rota_plan" in loads(text)
-    except (OSError, ValueError, TypeError):
-        return False
-
-
 def _texts(found: rota.Plan, spec: Spec, file: Path, targets: dict[str, Path], tuning: float) -> dict[Path, str]:
     from rota.policy import plan_file_to_json
+    from rota.report.plan_files import plan_file
 
     texts = {targets["json"]: plan_file_to_json(plan_file(found, spec.live))}
     if "html" in targets:
@@ -119,26 +116,12 @@ def _texts(found: rota.Plan, spec: Spec, file: Path, targets: dict[str, Path], t
     return texts
 
 
-def plan_file(found: rota.Plan, live: LiveSettings) -> PlanFile:
-    """What `rota serve` runs: the system, the policy recommended, and the response times to expect of it."""
-    from rota.policy import PlanFile
-
-    predicted = found.results[found.recommended_name].response_times_by_type
-    return PlanFile(found.system, found.recommended, live, found.load.load, predicted)
-
-
 def _write(texts: dict[Path, str]) -> None:
-    """All files whole, or none: each is written beside its place and then moved there."""
-    beside = {path: path.with_name(f".{path.name}.{os.getpid()}") for path in texts}
-    try:
+    """All files whole, or none."""
+    with ExitStack() as stack:
         for path, text in texts.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            beside[path].write_text(text, encoding="utf-8")
-        for path, whole in beside.items():
-            whole.replace(path)
-    finally:
-        for half in beside.values():
-            half.unlink(missing_ok=True)
+            stack.enter_context(whole_file(path)).write_text(text, encoding="utf-8")
 
 
 @contextmanager
@@ -201,8 +184,8 @@ def print_plan(found: rota.Plan) -> None:
         label = f"{row['policy']} *" if row["recommended"] else row["policy"]
         cells = verdict_cells(row, 6)
         if not cells:
-            apart = ("–", "") if row["difference"] is None else (f"{row['difference']:+.3g}", f"{row['difference_interval']:.2g}")
-            cells = (f"{row['mean_response_time']:.4g}", f"{row['interval']:.2g}", *apart, f"{row['p95']:.4g}", f"{row['p99']:.4g}")
+            apart = ("–", "") if row["difference"] is None else (f"{row['difference']:+.3g}", number(row["difference_interval"], 2))
+            cells = (*interval_cells(row["mean_response_time"], row["interval"], 4), *apart, f"{row['p95']:.4g}", f"{row['p99']:.4g}")
         rows.append((label, *cells, grows))
     print_table(
         f"Response time, {found.jobs:,} jobs each, the same for all, seed {found.seed}",

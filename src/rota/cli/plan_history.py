@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 import rota
-from rota.cli.live_parts import At, Json, clock, connect, printable
+from rota.cli.live_parts import clock, connect, printable
 from rota.cli.output import print_json, print_table
+from rota.cli.parameters import At, Flag, Json
 
 if TYPE_CHECKING:
     from rota.live.messages import PlanVersion
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def plan_history(
     *,
     use: int | None = None,
-    undo: Annotated[bool, Parameter(negative="")] = False,
+    undo: Flag = False,
     pin: Annotated[bool | None, Parameter(negative="--unpin")] = None,
     at: At = None,
     json: Json = False,
@@ -35,10 +36,6 @@ def plan_history(
         Use the plan before the present one, pinned.
     pin
         Pin the plan: the scheduler keeps it, whatever it learns. --unpin lets it make new ones again.
-    at
-        The scheduler: unix:/path, http://host:port or its state directory. $ROTA_ADDRESS, or your own, if not given.
-    json
-        Print one JSON object instead of a table.
     """
     if undo and use is not None:
         raise rota.BadSpec([rota.Problem("--undo", "does not go with --use")])

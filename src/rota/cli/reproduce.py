@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Literal
-
-from cyclopts import Parameter
+from typing import Literal
 
 import rota
-from rota.cli.output import ProgressLine, check_folder, print_json, print_table, remark
+from rota.cli.output import ProgressLine, print_json, print_table, remark
+from rota.cli.outputs import check_folder
+from rota.cli.parameters import Flag, Force, Json, Output, Seed, Workers
 
 
 def reproduce(
     *figures: str,
-    output: Annotated[Path, Parameter(alias="-o")] = Path("reproduced"),
+    output: Output = Path("reproduced"),
     effort: Literal["full", "fast", "smoke"] = "full",
-    fast: Annotated[bool, Parameter(negative="")] = False,
+    fast: Flag = False,
     trace: Path | None = None,
-    seed: int = 0,
-    workers: int | None = None,
-    force: Annotated[bool, Parameter(negative="")] = False,
-    list: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    seed: Seed = 0,
+    workers: Workers = None,
+    force: Force = False,
+    list: Flag = False,
+    json: Json = False,
 ) -> None:
     """Redraws the figures and tables of the paper from scratch.
 
     Each gets a folder with its data (CSV, parquet), its pictures (SVG, PNG, HTML) and a text: what the paper says, what we got, the
     difference and why. index.html and README.md show all of them. A figure that the folder has already, made with the same options, is not
-    made again; interrupted with Ctrl-C, only the current one is lost.
+    made again, unless with --force; interrupted with Ctrl-C, only the current one is lost.
 
     Parameters
     ----------
@@ -43,16 +43,8 @@ def reproduce(
         The same as --effort fast.
     trace
         For the Borg figure: a trace in place of the made month, a parquet file (from: rota trace import).
-    seed
-        Of the simulations.
-    workers
-        Processes on this machine, one per core if not given; 0 runs all in this one. The results do not depend on it.
-    force
-        Make figures again that the folder has.
     list
         Print the names of the figures, and make none.
-    json
-        Print one JSON object instead of a table.
     """
     from rota.study.reproduce import EFFORTS, FIGURES, Settings, figures_named
 

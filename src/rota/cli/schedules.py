@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
-
 import rota
-from rota.cli.output import jobs_together, print_json, print_table
+from rota.cli.output import print_json, print_table
+from rota.cli.parameters import Flag, Json, SystemFile
+from rota.display import jobs_together
 
 
 def schedules(
-    file: Path,
+    file: SystemFile,
     /,
     *,
-    maximal: Annotated[bool, Parameter(negative="")] = False,
-    count: Annotated[bool, Parameter(negative="")] = False,
+    maximal: Flag = False,
+    count: Flag = False,
     limit: int = 10_000,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
 ) -> None:
     """Lists the sets of jobs that fit the server together.
 
     Parameters
     ----------
-    file
-        The system, a TOML file (see: rota schema).
     maximal
         Only those to which no job can be added.
     count
         Only estimate how many there are, without listing them.
     limit
         Refuse to list more than this many.
-    json
-        Print one JSON object instead of a table.
     """
     system = rota.read_system(file)
     kind = "maximal schedules" if maximal else "schedules"

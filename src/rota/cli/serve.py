@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 import rota
 from rota.cli.output import ProgressLine, remark
+from rota.cli.parameters import Flag
 
 if TYPE_CHECKING:
     from rota.policy import PlanFile
@@ -26,7 +27,7 @@ def serve(
     grace: float | None = None,
     learn: bool | None = None,
     seed: int = 0,
-    recover: Annotated[bool, Parameter(negative="")] = False,
+    recover: Flag = False,
     verbose: Annotated[bool, Parameter(alias="-v", negative="")] = False,
 ) -> None:
     """Runs a plan on this machine: takes jobs, decides which of them run together, and runs them.
@@ -120,7 +121,6 @@ def _in_seconds(system: rota.System) -> str:
 
 
 def _planned(file: Path, policy: str | None) -> PlanFile:
-    from rota.cli.plan import plan_file
     from rota.model import read_spec
     from rota.policy import PlanFile
 
@@ -128,6 +128,8 @@ def _planned(file: Path, policy: str | None) -> PlanFile:
     if policy is not None:
         return PlanFile(spec.system, _policy(policy), spec.live)
     remark(f"planning {file.name}, which takes half a minute or so (rota plan shows what comes of it)")
+    from rota.report.plan_files import plan_file
+
     with ProgressLine() as line:
         found = rota.plan(spec.system, progress=lambda at: line.update(at.time_s, f"{at.step}, {at.time_s:.0f} s", at.compiling))
     return plan_file(found, spec.live)

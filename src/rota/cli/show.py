@@ -5,25 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rota.cli.live_parts import At, Json, amounts, clock, command_text, connect, duration, ids_text, parse_id, printable
+from rota.cli.live_parts import amounts, clock, command_text, connect, ids_text, parse_id, printable
 from rota.cli.output import print_json
+from rota.cli.parameters import At, JobId, Json
+from rota.display import duration
 
 if TYPE_CHECKING:
     from rota.live.messages import Job
 
 
-def show(id: str, /, *, at: At = None, json: Json = False) -> None:
-    """Shows everything about one job.
-
-    Parameters
-    ----------
-    id
-        The number of the job.
-    at
-        The scheduler: unix:/path, http://host:port or its state directory. $ROTA_ADDRESS, or your own, if not given.
-    json
-        Print one JSON object instead of text.
-    """
+def show(id: JobId, /, *, at: At = None, json: Json = False) -> None:
+    """Shows everything about one job."""
     number = parse_id(id)
     with connect(at) as client:
         job = client.job(number)

@@ -6,13 +6,14 @@ import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any
 
 import rota
-from rota.cli.output import ProgressLine, check_output, finite, print_json, print_table, remark
-from rota.display import number
+from rota.arguments import whole_file
+from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
+from rota.cli.outputs import check_output
+from rota.cli.parameters import Force, JobCount, Json, Loops, Seed, SystemFile, WarmupLoops, WorkloadName
+from rota.display import interval_cells, number, with_interval
 
 if TYPE_CHECKING:
     from rota.model import Workload
@@ -21,22 +22,23 @@ if TYPE_CHECKING:
 
 
 def simulate(
-    file: Path,
+    file: SystemFile,
     policy: str,
     /,
     *,
-    jobs: int | None = None,
-    seed: int = 0,
-    workload: str | None = None,
-    loops: int | None = None,
-    warmup_loops: int = 0,
+    jobs: JobCount = None,
+    seed: Seed = 0,
+    workload: WorkloadName = None,
+    loops: Loops = None,
+    warmup_loops: WarmupLoops = 0,
     until: float | None = None,
     warmup: float | None = None,
     log: Path | None = None,
     log_jobs: int = 1000,
+    force: Force = False,
     replications: int | None = None,
     workers: int = 1,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
 ) -> None:
     """Simulates a policy: response times with confidence intervals, tails, utilization.
 
@@ -44,22 +46,9 @@ def simulate(
 
     Parameters
     ----------
-    file
-        The system, a TOML file (see: rota schema).
     policy
         A name ({policies}), a policy file (from: rota design -o),
         or your own as module:function.
-    jobs
-        How many jobs arrive: a million, or all of --workload, if not given.
-    seed
-        The same seed gives the same result, and the same jobs to every policy.
-    workload
-        The jobs: a trace (from: rota trace import) whose types are the file's, or your own arrivals as module:name. Poisson arrivals and
-        the file's sizes if not given.
-    loops
-        Play the workload so many times over.
-    warmup_loops
-        Leave out so many of the loops from the start.
     until
         Stop as soon as the 95 % interval of the mean response time is this narrow, relative to the mean; --jobs is then the most.
     warmup
@@ -72,13 +61,11 @@ def simulate(
         Run so many independent simulations instead of one, and take the interval from their spread.
     workers
         Processes for --replications; the result does not depend on it.
-    json
-        Print one JSON object instead of tables.
     """
     from rota.policy import as_policy
 
+    check_output(log, force, "--log")
     system = rota.read_system(file)
-    check_output(log, True, "--log")
     played, warmup = workload_of(workload, loops, warmup_loops, warmup)
     if replications is not None:
         if until is not None or log is not None:
@@ -104,13 +91,13 @@ def simulate(
             progress=show,
         )
     if log is not None and result.log is not None:
-        result.log.write_parquet(log)
+        with whole_file(log) as place:
+            result.log.write_parquet(place)
         remark(f"{len(result.log)} events written to {log}")
     if result.interrupted:
         remark(f"interrupted after {result.jobs:,} jobs")
     print_json(as_fields(result)) if json else print_result(result)
-    if not result.stable:
-        raise rota.Unstable(unstable_text(result))
+    result.require_stable()
 
 
 def _replicate(
@@ -142,8 +129,8 @@ def _replicate(
             workers=workers,
             progress=show,
         )
-    if not found.stable:
-        raise rota.Unstable(unstable_text(next(result for result in found.results if not result.stable)))
+    for result in found.results:
+        result.require_stable()
     if json:
         fields = (
             *("stable", "counted", "unknown", "mean_response_time", "interval"),
@@ -154,12 +141,12 @@ def _replicate(
         return
     print(f"{found.results[0].name}: {replications} runs of {found.results[0].jobs:,} jobs, seed {seed}")
     if not math.isnan(found.mean_response_time):
-        print(f"Mean response time {found.mean_response_time:.5g} ± {found.interval:.2g} (95 %)")
+        print(f"Mean response time {with_interval(found.mean_response_time, found.interval)} (95 %)")
     for name, count in zip(system.names, found.counted.tolist(), strict=True):
         if name in found.unknown:
             print(f"Only {count:,} jobs of '{name}' counted: too few for a mean.")
     rows = zip(system.names, found.mean_queue_length, found.mean_queue_length_interval, strict=True)
-    print_table("Jobs in the system", ["", "E[Q]", "±"], [(name, f"{mean:.5g}", f"{width:.2g}") for name, mean, width in rows])
+    print_table("Jobs in the system", ["", "E[Q]", "±"], [(name, *interval_cells(mean, width)) for name, mean, width in rows])
 
 
 def workload_of(path: str | None, loops: int | None, warmup_loops: int, warmup: float | None) -> tuple[Workload | None, float | None]:
@@ -220,16 +207,6 @@ def progress_text(at: SimulationProgress) -> str:
     return f"{text}, interval ±{at.half_width:.1%}"
 
 
-def unstable_text(result: rota.Result) -> str:
-    """What to say of a queue that keeps growing."""
-    whole = len(result.growing) == len(result.system.names)
-    whose = "" if whole else f" of {', '.join(map(repr, result.growing))}"
-    return (
-        f"under {result.name} the queue{whose} was still growing at the end, by {result.growth:.4g} jobs per unit of time: "
-        f"it is unstable, or {result.jobs:,} jobs are too few to tell"
-    )
-
-
 def as_fields(result: rota.Result) -> dict[str, Any]:
     """The fields of a `Result` under their Python names; what is undefined becomes null."""
     hidden = ("system", "policy", "totals", "batches", "fingerprint", "log")
@@ -245,7 +222,7 @@ def print_result(result: rota.Result) -> None:
         return
     left_out = f", warm-up {result.warmup:.0%} left out" if result.warmup else ", all jobs"
     if not math.isnan(result.mean_response_time):
-        print(f"Mean response time {result.mean_response_time:.5g} ± {result.interval:.2g} (95 %){left_out}")
+        print(f"Mean response time {with_interval(result.mean_response_time, result.interval)} (95 %){left_out}")
     for sentence in result.remarks:
         print(sentence)
     print_table(
@@ -255,10 +232,8 @@ def print_result(result: rota.Result) -> None:
             (
                 name,
                 f"{result.counted[i]:,}",
-                number(result.mean_queue_length[i], 5),
-                number(result.mean_queue_length_interval[i], 2),
-                number(result.response_time[i], 5),
-                number(result.response_time_interval[i], 2),
+                *interval_cells(result.mean_queue_length[i], result.mean_queue_length_interval[i]),
+                *interval_cells(result.response_time[i], result.response_time_interval[i]),
                 number(result.waiting_time[i]),
                 number(result.slowdown[i]),
                 *(number(result.type_response_time_quantiles[p][i]) for p in (0.5, 0.95, 0.99)),

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 import rota
-from rota.cli.live_parts import At, Json, connect, ids_text, parse_duration, parse_ids, printable
+from rota.cli.live_parts import connect, ids_text, parse_duration, parse_ids, printable
 from rota.cli.output import print_json, remark
+from rota.cli.parameters import At, Flag, Json
 from rota.cli.wait import wait_for
 
 if TYPE_CHECKING:
     from rota.live.messages import Status
 
-Flag = Annotated[bool, Parameter(negative="")]
 Several = Annotated[list[str] | None, Parameter(negative="")]
 
 # What a clean environment keeps: without these hardly a program finds its files or its language.
@@ -89,10 +89,6 @@ def submit(
         The command is one word in quotes, a line for /bin/sh: 'sort a | uniq > b'.
     wait
         Wait until it has ended, and end with its exit code (see: rota wait).
-    at
-        The scheduler: unix:/path, http://host:port or its state directory. $ROTA_ADDRESS, or your own, if not given.
-    json
-        Print one JSON object instead of text.
     """
     argv = _argv(command, shell)
     environment = _environment(env or [], clean_env)

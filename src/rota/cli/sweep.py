@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any
 
 import rota
-from rota.cli.output import ProgressLine, check_place, finite, print_json, print_table, remark, verdict_cells
+from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
+from rota.cli.outputs import check_output
+from rota.cli.parameters import Force, Json, Output, SystemFile, Workers, WorkloadName
+from rota.display import interval_cells, rough_duration, verdict_cells
 
 if TYPE_CHECKING:
     from rota.study import SweepProgress
 
 
 def sweep(
-    file: Path,
+    file: SystemFile,
     /,
     *,
     policies: str,
-    output: Annotated[Path, Parameter(alias="-o")],
+    output: Output,
     loads: str | None = None,
     switching_rates: str | None = None,
     setup_rates: str | None = None,
     jobs: str | None = None,
     seeds: int = 3,
-    workload: str | None = None,
-    workers: int | None = None,
+    workload: WorkloadName = None,
+    workers: Workers = None,
     scheduler: str | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    force: Force = False,
+    json: Json = False,
 ) -> None:
     """Simulates policies over a grid of loads, switching rates, setup rates and seeds.
 
@@ -37,16 +38,14 @@ def sweep(
 
     Parameters
     ----------
-    file
-        The system, a TOML file (see: rota schema).
     policies
         With commas between them: names ({policies}), policy files
         (from: rota design -o), your own as module:function, or rotas ({rotas}), which are designed for each point of
         the grid.
     output
-        The results, a parquet file. Runs that it holds are not repeated; rows of other grids stay in it.
+        The results, a parquet file. Runs that it holds are not repeated, unless with --force; rows of other grids stay in it.
     loads
-        System loads; the one of the file if not given.
+        System loads; the one of the file if not given. A trace as --workload comes faster or slower.
     switching_rates
         For policies that switch; the best one for each load if not given.
     setup_rates
@@ -55,26 +54,21 @@ def sweep(
         How many jobs arrive in a run: a million, or all of --workload, if not given.
     seeds
         How many seeds: 0, 1, 2, … The same seed gives the same jobs to every policy.
-    workload
-        The jobs: a trace (from: rota trace import) whose types are the file's, faster or slower at other loads; or your own arrivals as
-        module:name. Poisson arrivals and the file's sizes if not given.
-    workers
-        Processes on this machine, one per core if not given; 0 runs all in this one. The results do not depend on it.
     scheduler
         The address of a Dask scheduler, as tcp://10.0.0.1:8786, to run on its workers instead.
-    json
-        Print one JSON object instead of a table.
     """
-    system = rota.read_system(file)
-    check_place(output)
     from rota.study import numbers, over_seeds
     from rota.study import sweep as run_sweep
+    from rota.study.results import is_results_file
+
+    check_output(output, force or is_results_file(output))
+    system = rota.read_system(file)
 
     with ProgressLine() as line:
 
         def show(at: SweepProgress) -> None:
             if at.left_s is not None:
-                line.update(at.time_s, f"{at.done} of {at.total} runs done, {_duration(at.left_s)} left")
+                line.update(at.time_s, f"{at.done} of {at.total} runs done, {rough_duration(round(at.left_s))} left")
             elif at.found:
                 remark(f"{at.found} of {at.total} runs found in {output}")
 
@@ -89,6 +83,7 @@ def sweep(
                 workload=workload,
                 seeds=seeds,
                 output=output,
+                anew=force,
                 workers=workers,
                 scheduler=scheduler,
                 progress=show,
@@ -124,8 +119,7 @@ def _print_cases(cases: list[dict[str, Any]]) -> None:
             what = ["cannot run", "", "", "", ""]
         else:
             what = list(verdict_cells(case, 5)) or [
-                f"{case['mean_response_time']:.5g}",
-                f"{case['interval']:.2g}",
+                *interval_cells(case["mean_response_time"], case["interval"]),
                 *(f"{case[p]:.4g}" for p in ("p50", "p95", "p99")),
             ]
         rows.append([*where, str(case["runs"]), *what, "" if case["preemption_rate"] is None else f"{case['preemption_rate']:.4g}"])
@@ -142,10 +136,3 @@ def _errors(cases: list[dict[str, Any]]) -> dict[tuple[str, str], list[str]]:
             where = f"{case['load']:.4g}" + ("" if rate is None else f" with switching rate {rate:.4g}")
             found.setdefault((case["policy"], case["error"]), []).append(where)
     return found
-
-
-def _duration(seconds: float) -> str:
-    """A time to wait, in words."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from cyclopts import App
 
 import rota
-from rota.cli.live_parts import RUN_JOBS, At, Json
 from rota.cli.output import print_json, remark
+from rota.cli.parameters import RUN_JOBS, AtThisMachine, Json
 
 if TYPE_CHECKING:
     from rota.live.http.tokens import Tokens
@@ -20,17 +20,13 @@ _FILE = "tokens.json"
 
 
 @token.command
-def add(name: str, /, *, at: At = None, json: Json = False) -> None:
+def add(name: str, /, *, at: AtThisMachine = None, json: Json = False) -> None:
     """Makes a token and prints it. It is kept as a hash only: this is the one time that it can be seen.
 
     Parameters
     ----------
     name
         Whose it is, or what for.
-    at
-        The state directory of the scheduler, or unix:/path of its socket. $ROTA_ADDRESS, or your own, if not given.
-    json
-        Print one JSON object instead of text.
     """
     made = _tokens(at).add(name)
     print_json({"name": name, "token": made}) if json else print(made)
@@ -38,16 +34,8 @@ def add(name: str, /, *, at: At = None, json: Json = False) -> None:
 
 
 @token.command(name="list")
-def list_(*, at: At = None, json: Json = False) -> None:
-    """Lists the names of the tokens.
-
-    Parameters
-    ----------
-    at
-        The state directory of the scheduler, or unix:/path of its socket. $ROTA_ADDRESS, or your own, if not given.
-    json
-        Print one JSON object instead of text.
-    """
+def list_(*, at: AtThisMachine = None, json: Json = False) -> None:
+    """Lists the names of the tokens."""
     names = _tokens(at).names()
     if json:
         print_json({"names": names})
@@ -58,15 +46,13 @@ def list_(*, at: At = None, json: Json = False) -> None:
 
 
 @token.command
-def remove(name: str, /, *, at: At = None) -> None:
+def remove(name: str, /, *, at: AtThisMachine = None) -> None:
     """Takes a token back: it is worthless at once.
 
     Parameters
     ----------
     name
         The name it was made under.
-    at
-        The state directory of the scheduler, or unix:/path of its socket. $ROTA_ADDRESS, or your own, if not given.
     """
     _tokens(at).remove(name)
     remark(f"removed: {name}")

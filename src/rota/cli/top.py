@@ -7,13 +7,13 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING
 
 import rota
-from rota.cli.live_parts import At, Json, command_text, connect, duration, printable, shorten
+from rota.cli.live_parts import command_text, connect, printable, shorten
 from rota.cli.output import print_json
+from rota.cli.parameters import At, Flag
+from rota.display import duration
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -31,9 +31,9 @@ _BAR = 30
 def top(
     *,
     interval: float = 1.0,
-    once: Annotated[bool, Parameter(negative="")] = False,
+    once: Flag = False,
     at: At = None,
-    json: Json = False,
+    json: Flag = False,
 ) -> None:
     """Shows the scheduler live: resources, the rota, waiting and running jobs, measured beside predicted times. Ctrl-C ends it.
 
@@ -45,8 +45,6 @@ def top(
         Seconds between two views.
     once
         Print one view and end.
-    at
-        The scheduler: unix:/path, http://host:port or its state directory. $ROTA_ADDRESS, or your own, if not given.
     json
         Print one view as one JSON object, and end.
     """

@@ -6,13 +6,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 import rota
 from rota.cli import trace_drift, trace_group, trace_info, trace_make, trace_parts
-from rota.cli.output import check_output, finite, print_json, print_table, remark
+from rota.cli.output import finite, print_json, print_table, remark
+from rota.cli.outputs import check_output
+from rota.cli.parameters import Force, Json, TraceOutput
 
 if TYPE_CHECKING:
     from rota.traces import ImportReport, Trace
@@ -36,15 +38,15 @@ def import_(
     source: list[str],
     /,
     *,
-    output: Annotated[Path, Parameter(alias="-o")],
+    output: TraceOutput,
     format: Format | None = None,
     on_error: Literal["stop", "skip"] = "stop",
     grid: float | None = None,
     columns: str | None = None,
     time_unit: Literal["ns", "us", "ms", "s", "min", "h", "d"] | None = None,
     nodes: Path | None = None,
-    force: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    force: Force = False,
+    json: Json = False,
 ) -> None:
     """Reads a log into one parquet file of jobs, and says what was kept and what was left out.
 
@@ -52,8 +54,6 @@ def import_(
     ----------
     source
         Files, directories or patterns of files: plain or gzipped text, or parquet.
-    output
-        The parquet file to write.
     format
         The format of the log; found from its content if not given.
     on_error
@@ -67,10 +67,6 @@ def import_(
         For plain tables: the unit of their times (seconds if not given).
     nodes
         For alibaba_openb: the list of nodes, which tells the capacity of one.
-    force
-        Write over a file that exists.
-    json
-        Print one JSON object instead of tables.
     """
     check_output(output, force)
     from rota.traces import import_trace

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 import time
 from pathlib import Path
-from typing import Annotated, Literal
-
-from cyclopts import Parameter
+from typing import Literal
 
 from rota.cli.output import ProgressLine, finite, print_json, print_table
-from rota.cli.trace_parts import Capacity
+from rota.cli.parameters import Capacity, Json
 
 
 def drift(
@@ -22,7 +20,7 @@ def drift(
     preemption: Literal["full", "none"] = "none",
     loops: int = 1,
     evaluate: bool = True,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
 ) -> None:
     """Splits a trace into windows: how rates, sizes and load move, and how a rota designed on one window does on the next.
 
@@ -32,16 +30,12 @@ def drift(
         The trace, a parquet file (from: rota trace import), of few types (see: rota trace group).
     windows
         How many windows of equal length.
-    capacity
-        The server, one number per resource, unless the trace knows it.
     preemption
         Whether the rotas may stop jobs.
     loops
         How often to play the jobs of a window; beyond 1, the first quarter is warm-up.
     evaluate
         Design and play rotas, not only measure the windows.
-    json
-        Print one JSON object instead of tables.
     """
     from rota.study.drift import drift as follow
     from rota.traces import open_trace

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from pathlib import Path
-from typing import Annotated, Literal
+from dataclasses import asdict
+from typing import Literal
 
-from cyclopts import Parameter
-
-from rota.cli.output import check_output, finite, print_json, remark
+from rota.cli.output import finite, print_json, remark
+from rota.cli.outputs import check_output
+from rota.cli.parameters import Capacity, Force, Json, TraceFile, TraceOutput
 
 
 def group(
-    file: Path,
+    file: TraceFile,
     /,
     *,
-    output: Annotated[Path, Parameter(alias="-o")],
+    output: TraceOutput,
     clusters: int | None = None,
     top: int | None = None,
     cover: float | None = None,
@@ -23,18 +22,16 @@ def group(
     rest: Literal["leave", "enclose"] = "leave",
     grid: float | None = None,
     relative_grid: float | None = None,
-    capacity: Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")] = None,
-    force: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    capacity: Capacity = None,
+    force: Force = False,
+    json: Json = False,
 ) -> None:
     """Groups the job types of a trace into few, and says what is left out and what is lost.
 
+    Jobs that do not fit the server are left out. The server is kept with the new trace.
+
     Parameters
     ----------
-    file
-        The trace, a parquet file (from: rota trace import).
-    output
-        The parquet file to write.
     clusters
         Choose so many types that lose the least capacity by rounding demands up; no job is left out.
     top
@@ -49,12 +46,6 @@ def group(
         Before that, round demands up to multiples of this.
     relative_grid
         Before that, round demands up by at most this part (0.001: powers of 1.001).
-    capacity
-        The server, one number per resource, unless the trace knows it; jobs that do not fit are left out. It is kept with the new trace.
-    force
-        Write over a file that exists.
-    json
-        Print one JSON object instead of words.
     """
     check_output(output, force)
     from rota.traces.files import open_trace, save_trace
@@ -71,10 +62,7 @@ def group(
         rest=rest,
         capacity=capacity,
     )
-    import numpy as np
-
-    server = found.trace.capacity if capacity is None else np.array(capacity)  # what was grouped for is kept with the trace
-    save_trace(replace(found.trace, capacity=server), output)
+    save_trace(found.trace, output)
     if json:
         account = {"types_before": found.types_before, "moved_share": found.moved_share, "lost": found.lost}
         out = [asdict(part) for part in found.left_out]

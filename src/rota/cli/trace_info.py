@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any, Literal
 
 import rota
 from rota.cli.output import finite, print_json, print_table, remark
+from rota.cli.outputs import check_folder, check_output
+from rota.cli.parameters import Force, Json
+from rota.display import rough_duration
 
 if TYPE_CHECKING:
     from rota.traces.info import TraceInfo
@@ -23,7 +23,8 @@ def info(
     batch_gap: float = 0.0,
     pictures: Path | None = None,
     picture_format: Literal["svg", "png", "html"] = "svg",
-    json: Annotated[bool, Parameter(negative="")] = False,
+    force: Force = False,
+    json: Json = False,
 ) -> None:
     """Describes a trace: jobs, types, load, sizes, and how bursty the arrivals are.
 
@@ -39,12 +40,16 @@ def info(
         Write pictures into this folder: sizes, failure rate, arrivals, index of dispersion, demands.
     picture_format
         The format of the pictures.
-    json
-        Print one JSON object instead of tables.
     """
     if types < 0 or not batch_gap >= 0:
         wrong = ("--types", types) if types < 0 else ("--batch-gap", batch_gap)
         raise rota.BadSpec([rota.Problem(wrong[0], "must be at least 0", wrong[1])])
+    if pictures is not None:
+        from rota.traces.pictures import picture_paths
+
+        check_folder(pictures, "--pictures")
+        for path in picture_paths(pictures, picture_format):
+            check_output(path, force, "--pictures", new_folder=True)
     from rota.traces import open_trace, read_trace
     from rota.traces.detect import detect
     from rota.traces.info import trace_info
@@ -67,7 +72,7 @@ def print_info(found: TraceInfo, types: int) -> None:
     """The tables of `rota trace info`."""
     seconds = f"{found.span:,.0f} s" if found.span >= 1e6 else f"{found.span:,.6g} s"
     kinds = "1 type" if found.types.height == 1 else f"{found.types.height:,} types"
-    print(f"{found.jobs:,} jobs in {_duration(found.span)} ({seconds}), {kinds}")
+    print(f"{found.jobs:,} jobs in {rough_duration(found.span, 3)} ({seconds}), {kinds}")
     rows = [
         (
             row["name"],
@@ -96,32 +101,13 @@ def print_info(found: TraceInfo, types: int) -> None:
         [[f"{x:.4g}" for x in (found.size_mean, found.size_cv, found.size_min, *found.size_quantiles.values(), found.size_max)]],
         left=(),
     )
-    print_failure_rate(found)
-    print_table(
-        "Index of dispersion of arrivals", [_duration(w) for w in found.dispersion], [[f"{x:.4g}" for x in found.dispersion.values()]], ()
-    )
+    rates = [(f"{low:,.4g}", f"{high:,.4g}", f"{rate:.3g}") for low, high, rate in found.coarse_failure_rate()]
+    print_table("Failure rate of sizes", ["from age (s)", "to", "per s"], rates, left=())
+    windows = [rough_duration(width) for width in found.dispersion]
+    print_table("Index of dispersion of arrivals", windows, [[f"{x:.4g}" for x in found.dispersion.values()]], left=())
     print(f"\nGaps between arrivals: cv {found.gap_cv:.3g}; {found.zero_gaps:.1%} are 0.")
     seen = f"the batch of a typical job has {found.batch_seen:.4g}"
     print(f"Batches: {found.batches:,}, mean {found.batch_mean:.4g}, largest {found.batch_max:,}; {seen}.")
     c = found.correlation
     print(f"Correlation with the next: gap {c['gap']:.2f}, log size {c['log_size']:.2f}, hourly arrivals {c['hourly_arrivals']:.2f}.")
     print(f"The next job is of the same type: {c['same_type']:.1%}; by chance {c['same_type_by_chance']:.1%}.")
-
-
-def print_failure_rate(found: TraceInfo) -> None:
-    """The failure rate by age in steps of a factor 4; the pictures and JSON have finer ones."""
-    steps: dict[int, tuple[float, float]] = {}
-    for low, _, rate, ends in found.failure_rate:
-        step = math.floor(math.log(low, 4) + 1e-9)
-        before = steps.get(step, (0.0, 0.0))
-        steps[step] = (before[0] + ends, before[1] + (ends / rate if rate > 0 else 0.0))  # jobs that end, time spent
-    rows = [(f"{4.0**i:,.4g}", f"{4.0 ** (i + 1):,.4g}", f"{ends / spent:.3g}") for i, (ends, spent) in steps.items() if spent > 0]
-    print_table("Failure rate of sizes", ["from age (s)", "to", "per s"], rows, left=())
-
-
-def _duration(seconds: float) -> str:
-    """A length of time in its largest fitting unit."""
-    for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= length:
-            return f"{seconds / length:.3g} {unit}"
-    return f"{seconds:.3g} s"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
-from rota.cli.output import ProgressLine, check_output, remark
+from rota.cli.output import ProgressLine, remark
+from rota.cli.outputs import check_output
+from rota.cli.parameters import Force, Seed, TraceFile, TraceOutput
 
 if TYPE_CHECKING:
     from rota.traces.borg import BorgProgress
@@ -16,26 +15,20 @@ if TYPE_CHECKING:
 
 def borg(
     *,
-    output: Annotated[Path, Parameter(alias="-o")],
+    output: TraceOutput,
     share: float = 1.0,
     days: float | None = None,
-    seed: int = 0,
-    force: Annotated[bool, Parameter(negative="")] = False,
+    seed: Seed = 0,
+    force: Force = False,
 ) -> None:
     """Makes a month of Borg jobs: ten types, with the published counts, sizes and bursts of the paper's trace.
 
     Parameters
     ----------
-    output
-        The parquet file to write.
     share
         Each job with this probability: 1 is all 68.9 million, 0.0178 brings them to one server at the paper's load 0.9.
     days
         How long; the paper's 31 days if not given.
-    seed
-        Another seed makes another month.
-    force
-        Write over a file that exists.
     """
     check_output(output, force)
     from rota.traces.borg import BORG_DAYS, write_borg_month
@@ -52,31 +45,23 @@ def borg(
 
 
 def resample(
-    file: Path,
+    file: TraceFile,
     /,
     *,
-    output: Annotated[Path, Parameter(alias="-o")],
+    output: TraceOutput,
     days: float,
     block: float = 21_600.0,
-    seed: int = 0,
-    force: Annotated[bool, Parameter(negative="")] = False,
+    seed: Seed = 0,
+    force: Force = False,
 ) -> None:
     """Makes a trace of any length out of blocks of a real one, which keeps its bursts.
 
     Parameters
     ----------
-    file
-        The trace, a parquet file (from: rota trace import).
-    output
-        The parquet file to write.
     days
         How long the new trace is to be.
     block
         The length of a block in seconds: what happens within it stays together.
-    seed
-        Another seed draws other blocks.
-    force
-        Write over a file that exists.
     """
     check_output(output, force)
     from rota.traces import open_trace, save_trace

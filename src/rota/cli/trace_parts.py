@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Literal
 
 import rota
-from rota.cli.output import check_output, print_json, remark
+from rota.arguments import whole_file
+from rota.cli.output import print_json, remark
+from rota.cli.outputs import STDOUT, check_output
+from rota.cli.parameters import Capacity, Force, Json, Seed, TextOutput, TraceFile, TraceOutput, TracePreemption, TraceSizes
 
 if TYPE_CHECKING:
     from rota.traces import Trace
 
-Capacity = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
-
 
 def cut(
-    file: Path,
+    file: TraceFile,
     /,
     *,
-    output: Annotated[Path, Parameter(alias="-o")],
+    output: TraceOutput,
     begin: float | None = None,
     end: float | None = None,
     longest: float | None = None,
     share: float | None = None,
     stretch: float | None = None,
-    seed: int = 0,
-    force: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    seed: Seed = 0,
+    force: Force = False,
+    json: Json = False,
 ) -> None:
     """Writes a part of a trace: a window of time, without very long jobs, a random sample, or with arrivals farther apart.
 
@@ -36,10 +35,6 @@ def cut(
 
     Parameters
     ----------
-    file
-        The trace, a parquet file (from: rota trace import).
-    output
-        The parquet file to write.
     begin
         Jobs that arrive from here on, in seconds.
     end
@@ -50,12 +45,6 @@ def cut(
         Each job with this probability, independently.
     stretch
         Multiply all arrival times by this; sizes stay.
-    seed
-        For --share.
-    force
-        Write over a file that exists.
-    json
-        Print one JSON object instead of words.
     """
     check_output(output, force)
     from rota.traces import open_trace, save_trace
@@ -89,46 +78,30 @@ def _window(trace: Trace, begin: float | None, end: float | None) -> Trace:
 
 
 def scale(
-    file: Path,
+    file: TraceFile,
     /,
     *,
     load: float,
-    output: Annotated[Path, Parameter(alias="-o")],
+    output: TraceOutput,
     system: Path,
     by: Literal["thinning", "time", "capacity"] = "thinning",
     capacity: Capacity = None,
-    sizes: Literal["mean", "empirical", "fitted"] = "mean",
-    preemption: Literal["full", "none"] = "none",
-    seed: int = 0,
-    force: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    sizes: TraceSizes = "mean",
+    preemption: TracePreemption = "none",
+    seed: Seed = 0,
+    force: Force = False,
+    json: Json = False,
 ) -> None:
     """Brings a trace to a system load, and writes the trace and the system that belong together.
 
     Parameters
     ----------
-    file
-        The trace, a parquet file (from: rota trace import).
     load
         The system load to reach (see: rota capacity).
-    output
-        The trace to write.
     system
         The system to write, a TOML file.
     by
         Thinning keeps each job with one probability, time moves arrivals apart or together, capacity makes the server larger or smaller.
-    capacity
-        The server, one number per resource, unless the trace knows it.
-    sizes
-        The sizes of a type in the system: exponential with its mean, as seen, or fitted to mean and variation.
-    preemption
-        Whether jobs can be stopped.
-    seed
-        For thinning.
-    force
-        Write over files that exist.
-    json
-        Print one JSON object instead of words.
     """
     check_output(output, force)
     check_output(system, force, "--system")
@@ -148,53 +121,44 @@ def scale(
             print(f"The jobs that were kept by chance make a load of {own:.4g}.")
         elif by == "capacity":
             print(f"The server has {_server(made)}.")
-    save_trace(trace, output)
-    made.save(system)
+    with whole_file(output) as first, whole_file(system) as second:
+        save_trace(trace, first)
+        made.save(second)
     remark(f"written to {output} and {system}")
 
 
 def system(
-    file: Path,
+    file: TraceFile,
     /,
     *,
-    output: Annotated[Path | None, Parameter(alias="-o")] = None,
+    output: TextOutput = None,
     capacity: Capacity = None,
-    sizes: Literal["mean", "empirical", "fitted"] = "mean",
-    preemption: Literal["full", "none"] = "none",
-    force: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    sizes: TraceSizes = "mean",
+    preemption: TracePreemption = "none",
+    force: Force = False,
+    json: Json = False,
 ) -> None:
     """Makes the system of a trace: its types, with the rates and sizes that were seen. Prints it, or writes it as a TOML file.
 
     Parameters
     ----------
-    file
-        The trace, a parquet file (from: rota trace import).
     output
         The TOML file to write.
-    capacity
-        The server, one number per resource, unless the trace knows it.
-    sizes
-        The sizes of a type: exponential with its mean, as seen, or fitted to mean and variation.
-    preemption
-        Whether jobs can be stopped.
-    force
-        Write over a file that exists.
-    json
-        Print one JSON object instead.
     """
-    check_output(output, force)
+    check_output(output, force, stdout=True)
+    if output == STDOUT and json:
+        raise rota.BadSpec([rota.Problem("--json", "does not go with --output -: both go to standard output")])
     from rota.traces import open_trace
 
     made = open_trace(file).system(capacity, sizes=sizes, preemption=preemption)
     if json:
         names = ("capacity", "resources", "names", "demand", "arrival_rate", "service_rate", "preemption")
         print_json({name: getattr(made, name) for name in names} | {"sizes": [law.model_dump() for law in made.sizes]})
-    elif output is None:
+    elif output is None or output == STDOUT:
         print(made.to_toml(), end="")
     else:
         print(f"{len(made.names):,} types, {made.arrival_rate.sum():.4g} jobs per s, on {_server(made)}")
-    if output is not None:
+    if output is not None and output != STDOUT:
         made.save(output)
         remark(f"written to {output}")
 

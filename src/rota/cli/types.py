@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from rota.cli.live_parts import At, Json, amounts, connect, duration, printable
+from rota.cli.live_parts import amounts, connect, printable
 from rota.cli.output import print_json, print_table
+from rota.cli.parameters import At, Json
+from rota.display import duration
 
 
 def types(*, at: At = None, json: Json = False) -> None:
-    """Lists the job types and what a job of each needs: what to give to rota submit --type.
-
-    Parameters
-    ----------
-    at
-        The scheduler: unix:/path, http://host:port or its state directory. $ROTA_ADDRESS, or your own, if not given.
-    json
-        Print one JSON object instead of a table.
-    """
+    """Lists the job types and what a job of each needs: what to give to rota submit --type."""
     with connect(at) as client:
         found = client.status().types
     if json:

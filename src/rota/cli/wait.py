@@ -6,8 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rota.cli.live_parts import At, Json, connect, exit_code_of, ids_text, outcome, parse_duration, parse_ids
+from rota.cli.live_parts import connect, exit_code_of, ids_text, outcome, parse_duration, parse_ids
 from rota.cli.output import print_json, remark
+from rota.cli.parameters import At, JobIds, Json
 
 if TYPE_CHECKING:
     from rota.live.http.client import Client
@@ -17,7 +18,7 @@ _TIMED_OUT = 124
 _RETRY_S = 1.0
 
 
-def wait(*id: str, timeout: str | None = None, at: At = None, json: Json = False) -> int:
+def wait(*id: JobIds, timeout: str | None = None, at: At = None, json: Json = False) -> int:
     """Waits until jobs have ended, and ends with the exit code of the job.
 
     Of several jobs, with the first exit code that is not 0. 128 + n if signal n ended the job, 125 if it was cancelled, 124 after the
@@ -25,14 +26,8 @@ def wait(*id: str, timeout: str | None = None, at: At = None, json: Json = False
 
     Parameters
     ----------
-    id
-        Numbers of jobs or ranges of them: 12 14-16.
     timeout
         Wait no longer than this: 90 (seconds), 5m, 1h30m.
-    at
-        The scheduler: unix:/path, http://host:port or its state directory. $ROTA_ADDRESS, or your own, if not given.
-    json
-        Print one JSON object at the end: the jobs that were waited for, and the exit code.
     """
     ids = parse_ids(id)
     timeout_s = None if timeout is None else parse_duration(timeout, "--timeout")

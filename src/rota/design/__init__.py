@@ -5,6 +5,7 @@ from rota.design.fairness import ResponseLimits
 from rota.design.stable_rates import largest_stable_switching_rate
 from rota.design.switching import SwitchingRate, Yardstick, choose_switching_rate, fast_switching_limit
 from rota.design.tune import TuneProgress, tune_response_time
+from rota.design.words import explain_design
 
 __all__ = [
     "Design",
@@ -17,6 +18,7 @@ __all__ = [
     "break_even_setup_rate",
     "choose_switching_rate",
     "design_policy",
+    "explain_design",
     "fast_switching_limit",
     "find_design",
     "largest_stable_switching_rate",

@@ -11,13 +11,13 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 from rota.errors import RotaError
+from rota.live.descriptors import raise_limit
 from rota.live.errors import Refused
 from rota.live.faults import Faults
 from rota.live.http.api import make_app
 from rota.live.http.server import check_address, serve_http
 from rota.live.http.tokens import Tokens
 from rota.live.paths import socket_path
-from rota.live.processes.descriptors import raise_limit
 from rota.live.service import Service
 from rota.live.standard_error import heard, unfailing
 from rota.live.storage.private_files import make_private

@@ -150,7 +150,7 @@ def parts_from_dict(raw: dict[str, Any]) -> tuple[System, LiveSettings]:
 def _in_the_file(problem: Problem) -> Problem:
     """A problem as the author of the file sees it."""
     if problem.place == "version":
-        return version_problem("version", problem.value, SPEC_VERSION, "write it as the format is now (rota schema)") or problem
+        return version_problem("version", problem.value, SPEC_VERSION, "write it as `rota schema` says") or problem
     place = problem.place.split(".")
     if len(place) > 3 and place[0] == "jobs" and place[2] == "size":
         del place[3]  # pydantic names the branch of the union, which is not a place in the file

@@ -40,8 +40,7 @@ def policy_from_dict(content: object, source: str | None = None) -> Policy:
         raw = raw["policy"]  # a plan holds its policy
     if not isinstance(raw, dict) or "rota_policy" not in raw:
         raise BadSpec([Problem("file", 'is not a policy of Rota: it needs "rota_policy": 1')], source)
-    renew = "make the file anew (rota design FILE -o POLICY.json)"
-    if wrong := version_problem("rota_policy", raw["rota_policy"], POLICY_VERSION, renew):
+    if wrong := version_problem("rota_policy", raw["rota_policy"], POLICY_VERSION, "rota design FILE -o POLICY.json makes it anew"):
         raise BadSpec([wrong], source)
     kinds: dict[str, Record] = {}
     for record in records():

@@ -19,7 +19,7 @@ from rota.simulation import Comparison
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TABLE_FORMATS", "flat_table", "latex_table", "pandas_table", "save_table"]
+__all__ = ["TABLE_FORMATS", "check_table_name", "flat_table", "latex_table", "pandas_table", "save_table"]
 
 TABLE_FORMATS = ("csv", "parquet", "json", "tex")
 _OF_RESOURCES = ("utilization", "resources")
@@ -29,9 +29,7 @@ _SPECIAL = {"\\": r"\textbackslash{}", **{c: f"\\{c}" for c in "&%$#_{}"}, "~": 
 def save_table(table: pl.DataFrame | Comparison, path: str | Path) -> Path:
     """Writes a table, or that of a comparison; what kind of file is told by the end of its name: .csv, .parquet, .json or .tex."""
     frame, path = _frame(table), checked_path(path)
-    kind = path.suffix.removeprefix(".").lower()
-    if kind not in TABLE_FORMATS:
-        raise BadSpec([Problem("path", f"must end in {', '.join('.' + name for name in TABLE_FORMATS)}", str(path))])
+    kind = check_table_name(path)
     try:
         match kind:
             case "csv":
@@ -45,6 +43,14 @@ def save_table(table: pl.DataFrame | Comparison, path: str | Path) -> Path:
     except OSError as error:
         raise BadSpec([Problem("path", f"cannot be written: {error.strerror or error}", str(path))]) from None
     return path
+
+
+def check_table_name(path: Path, place: str = "path") -> str:
+    """The format that the end of a file's name asks for."""
+    kind = path.suffix.removeprefix(".").lower()
+    if kind not in TABLE_FORMATS:
+        raise BadSpec([Problem(place, f"must end in {', '.join('.' + name for name in TABLE_FORMATS)}", str(path))])
+    return kind
 
 
 def flat_table(table: pl.DataFrame | Comparison) -> pl.DataFrame:

@@ -9,6 +9,7 @@ import numpy as np
 
 from rota.arrays import Array, Int
 from rota.display import html_lines, html_table, html_title, number, per_cent
+from rota.errors import Unstable
 from rota.model import System
 from rota.policy import Policy, policy_name
 
@@ -119,6 +120,15 @@ class Result:
         if self.stable and self.interval == np.inf:
             found.append("The run is too short for an interval: the error of the mean is not known.")
         return tuple(found)
+
+    def require_stable(self) -> None:
+        """Raises `Unstable`, saying which queue kept growing."""
+        if not self.stable:
+            of = "" if len(self.growing) == len(self.system.names) else f" of {', '.join(map(repr, self.growing))}"
+            raise Unstable(
+                f"under {self.name} the queue{of} was still growing at the end, by {self.growth:.4g} jobs per unit of time: "
+                f"it is unstable, or {self.jobs:,} jobs are too few to tell"
+            )
 
     def __repr__(self) -> str:
         if not self.stable:

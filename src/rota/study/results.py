@@ -15,10 +15,10 @@ from typing import Any
 
 import polars as pl
 
-from rota.arguments import checked_path
+from rota.arguments import checked_path, whole_file
 from rota.errors import BadSpec, Problem, RotaError
 
-__all__ = ["SCHEMA", "Results", "as_table", "read_results"]
+__all__ = ["SCHEMA", "Results", "as_table", "is_results_file", "read_results"]
 
 _KEY, _VERSION = "rota.sweep", 2
 
@@ -87,11 +87,23 @@ def read_results(path: str | Path) -> pl.DataFrame:
     return rows.with_columns(missing).select(list(SCHEMA))
 
 
-class Results:
-    """The results file of a sweep that is going on. A context manager; without a path, the rows are kept in memory only."""
+def is_results_file(path: str | Path) -> bool:
+    """Whether a sweep wrote this file."""
+    try:
+        return Path(path).is_file() and _KEY in pl.read_parquet_metadata(path)
+    except pl.exceptions.PolarsError:
+        return False
 
-    def __init__(self, path: str | Path | None) -> None:
+
+class Results:
+    """The results file of a sweep that is going on. A context manager; without a path, the rows are kept in memory only.
+
+    `anew`: what the file holds is not read, and is written over at the end.
+    """
+
+    def __init__(self, path: str | Path | None, anew: bool = False) -> None:
         self.path = None if path is None else Path(path)
+        self._anew = anew
         self._rows: dict[str, dict[str, Any]] = {}  # by key: what need not be run again
         self._before = as_table([])
         self._journal: Any = None
@@ -108,6 +120,9 @@ class Results:
         return self
 
     def _read(self, path: Path) -> None:
+        if self._anew:
+            self._journal.truncate(0)
+            return
         whole = self._journal.read().rpartition(b"\n")[0]  # a line without its end was being written when its sweep was killed
         self._journal.truncate(len(whole) + 1 if whole else 0)
         self._before = as_table([json.loads(line) for line in whole.splitlines()])
@@ -142,12 +157,8 @@ class Results:
         if self.path is None:
             return
         others = self._before.join(table, on=["key", "policy"], how="anti", maintain_order="left")
-        partial = self.path.with_name(self.path.name + ".partial")
-        try:
-            pl.concat([others, table]).write_parquet(partial, metadata={_KEY: json.dumps({"version": _VERSION})})
-            partial.replace(self.path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with whole_file(self.path) as place:
+            pl.concat([others, table]).write_parquet(place, metadata={_KEY: json.dumps({"version": _VERSION})})
         self._journal.truncate(0)
 
 

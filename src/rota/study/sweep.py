@@ -46,6 +46,7 @@ def sweep(
     seeds: int | Iterable[int] = 1,
     workload: Workload | str | Path | None = None,
     output: str | Path | None = None,
+    anew: bool = False,
     workers: int | None = None,
     scheduler: str | None = None,
     progress: Callable[[SweepProgress], None] | None = None,
@@ -61,14 +62,14 @@ def sweep(
     "module:name"; a policy or arrival process of your own must be importable by every worker, and a hash of its source is in each row.
 
     `output` is a parquet file. Runs that it holds are not repeated, and what is finished is safe from any interruption: the same call goes
-    on from there. Rows of other grids stay in the file. Runs go to `workers` processes, one per core unless given (0: none, all here), or
-    to the workers of a Dask `scheduler`; the results are the same.
+    on from there. Rows of other grids stay in the file. With `anew`, what is there is written over at the end instead. Runs go to
+    `workers` processes, one per core unless given (0: none, all here), or to the workers of a Dask `scheduler`; the results are the same.
     """
     runs = grid(
         system, policies, loads=loads, switching_rates=switching_rates, setup_rates=setup_rates, jobs=jobs, seeds=seeds, workload=workload
     )
     total = len({run.key for run in runs})
-    with Results(output) as results:
+    with Results(output, anew) as results:
         missing = {run.key: run for run in runs if run.key not in results}
         found, work, began = total - len(missing), sum(run.jobs for run in missing.values()), time.perf_counter()
         fresh: dict[str, dict[str, Any]] = {}

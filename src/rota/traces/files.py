@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from rota.arguments import whole_file
 from rota.errors import BadSpec, Problem
 from rota.traces.trace import COLUMNS, Trace
 
@@ -32,16 +33,11 @@ def trace_metadata(trace: Trace) -> dict[str, str]:
 
 def save_trace(trace: Trace, path: str | Path) -> None:
     """Writes a trace, streaming; the file appears whole or not at all."""
-    path = Path(path)
-    partial = path.with_name(path.name + ".partial")
     columns = [name for name in ("arrival", "size", "type", "estimate") if name in trace.jobs.collect_schema().names()]
-    try:
+    with whole_file(Path(path)) as place:
         trace.jobs.select(columns).sink_parquet(
-            partial, compression="zstd", compression_level=1, row_group_size=ROW_GROUP, maintain_order=True, metadata=trace_metadata(trace)
+            place, compression="zstd", compression_level=1, row_group_size=ROW_GROUP, maintain_order=True, metadata=trace_metadata(trace)
         )
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def is_trace_file(path: str | Path) -> bool:

@@ -96,7 +96,7 @@ def group_types(
     `grid` or `relative_grid` rounds demands up first. Then either `top` keeps so many of the most frequent types, or `cover` the most
     frequent ones (`of="work"`: those with most work) that hold this part of all, and `rest` says what happens to the others; or `clusters`
     chooses at most so many types that lose the least capacity, and no job is left out. Jobs that demand nothing, or more than the server's
-    `capacity` (the trace's, unless given), cannot be scheduled: they are left out.
+    `capacity` (the trace's, unless given), cannot be scheduled: they are left out. The new trace has the capacity that it was grouped for.
     """
     _check(grid, relative_grid, top, cover, of, clusters, rest)
     server = _server(trace, capacity)
@@ -132,7 +132,7 @@ def group_types(
     new = np.full(len(jobs), -1)
     new[usable] = place[member]
     reason[usable[new[usable] < 0]] = NOT_KEPT if rest == "leave" else NOT_ENCLOSED
-    return _account(trace, types, new, reason, jobs, time, work)
+    return _account(replace(trace, capacity=server), types, new, reason, jobs, time, work)
 
 
 def round_up(demand: Array, grid: float) -> Array:

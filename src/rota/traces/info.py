@@ -13,6 +13,7 @@ Var N(w) / E N(w), N(w) being the number of arrivals in a window: 1 for a Poisso
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +62,15 @@ class TraceInfo:
     dispersion: dict[float, float]  # by window
     hourly_arrivals: Int  # in each full hour since `begin`
     correlation: dict[str, float]  # of one gap, log size, hour with the next; neighbours of the same type, and what chance would give
+
+    def coarse_failure_rate(self, factor: float = 4.0) -> list[tuple[float, float, float]]:
+        """The failure rate in wider bins, each `factor` times as long as the one before: from, to, rate."""
+        steps: dict[int, tuple[float, float]] = {}
+        for low, _, rate, ends in self.failure_rate:
+            step = math.floor(math.log(low, factor) + 1e-9)
+            all_ends, spent = steps.get(step, (0.0, 0.0))
+            steps[step] = (all_ends + ends, spent + (ends / rate if rate > 0 else 0.0))  # jobs that end, time spent
+        return [(factor**step, factor ** (step + 1), ends / spent) for step, (ends, spent) in steps.items() if spent > 0]
 
 
 def trace_info(trace: Trace, batch_gap: float = 0.0) -> TraceInfo:

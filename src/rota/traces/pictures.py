@@ -12,26 +12,34 @@ import altair as alt
 import numpy as np
 import polars as pl
 
+from rota.arguments import whole_file
 from rota.traces.info import TraceInfo
 
-__all__ = ["draw_info", "save_pictures"]
+__all__ = ["draw_info", "picture_paths", "save_pictures"]
 
 BLUE, ORANGE = "#0072B2", "#D55E00"
 _WIDTH, _WIDE, _HEIGHT = 460, 700, 290
 _SAVE: dict[str, dict[str, Any]] = {"svg": {}, "png": {"ppi": 144}, "html": {"inline": True}}
+_NAMES = ("sizes", "failure-rate", "arrivals", "dispersion", "demands")
 _MOST_POINTS = 2000  # types in the picture of demands, those with most work
 
 
 def draw_info(info: TraceInfo) -> dict[str, Any]:
     """The pictures of a trace that its numbers allow, by name."""
-    drawn = {
-        "sizes": _sizes(info),
-        "failure-rate": _failure_rate(info),
-        "arrivals": _arrivals(info) if len(info.hourly_arrivals) > 1 else None,
-        "dispersion": _dispersion(info) if info.dispersion else None,
-        "demands": _demands(info) if info.types.height > 1 else None,
-    }
-    return {name: _styled(chart, _WIDE if name == "arrivals" else _WIDTH) for name, chart in drawn.items() if chart is not None}
+    drawn = (
+        _sizes(info),
+        _failure_rate(info),
+        _arrivals(info) if len(info.hourly_arrivals) > 1 else None,
+        _dispersion(info) if info.dispersion else None,
+        _demands(info) if info.types.height > 1 else None,
+    )
+    charts = zip(_NAMES, drawn, strict=True)
+    return {name: _styled(chart, _WIDE if name == "arrivals" else _WIDTH) for name, chart in charts if chart is not None}
+
+
+def picture_paths(folder: str | Path, kind: str) -> list[Path]:
+    """Where `save_pictures` may write."""
+    return [Path(folder) / f"{name}.{kind}" for name in _NAMES]
 
 
 def save_pictures(info: TraceInfo, folder: str | Path, kind: Literal["svg", "png", "html"] = "svg") -> list[Path]:
@@ -41,7 +49,8 @@ def save_pictures(info: TraceInfo, folder: str | Path, kind: Literal["svg", "png
     written = []
     for name, chart in draw_info(info).items():
         path = folder / f"{name}.{kind}"
-        chart.save(str(path), format=kind, **_SAVE[kind])
+        with whole_file(path) as place:
+            chart.save(str(place), format=kind, **_SAVE[kind])
         written.append(path)
     return written
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.errors import BadSpec
-from rota.live.planning.learning import WINDOWS_PER_FALSE_ALARM, Learner, duration
+from rota.live.planning.learning import WINDOWS_PER_FALSE_ALARM, Learner
 
 
 class World:
@@ -336,8 +336,3 @@ def test_a_bad_plan_is_refused():
         Learner(["a"], [1.0, 2.0], [1.0])
     with pytest.raises(BadSpec, match="mean_size: must be positive"):
         Learner(["a"], [1.0], [0.0])
-
-
-def test_durations():
-    """As people say them."""
-    assert [duration(x) for x in (0.5, 90, 150, 10_800, 400_000)] == ["0.5 s", "90 s", "2.5 min", "3 h", "4.6 d"]

@@ -21,9 +21,9 @@ try:
 except ImportError:
     raise RotaError("the live scheduler needs FastAPI and uvicorn, which are not installed: pip install 'rota[live]'") from None
 
+from rota.live.descriptors import share_descriptors
 from rota.live.http.auth import is_loopback
 from rota.live.http.connections import accept
-from rota.live.processes.descriptors import share_descriptors
 
 __all__ = ["check_address", "serve_http"]
 

@@ -33,10 +33,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rota.display import rough_duration
 from rota.errors import BadSpec, Problem
 from rota.live.planning.counting import Arrivals, Ends
 
-__all__ = ["Drift", "Estimate", "Learner", "duration"]
+__all__ = ["Drift", "Estimate", "Learner"]
 
 DAY_S = 86_400.0
 PRIOR = 2.0  # jobs that the plan counts for
@@ -72,7 +73,7 @@ class Estimate:
     @property
     def basis(self) -> str:
         """What the load was estimated from. Short jobs after a fresh start say much about arrivals and little about sizes."""
-        seen = f"{sum(self.jobs):,.0f} jobs came and {sum(self.ends):,.0f} ended in the last {duration(self.span_s)}"
+        seen = f"{sum(self.jobs):,.0f} jobs came and {sum(self.ends):,.0f} ended in the last {rough_duration(self.span_s)}"
         return f"the work that arrives, not what runs now: {seen}, beside {PRIOR:g} of each type as planned"
 
     @property
@@ -219,12 +220,12 @@ class Learner:
             rate = estimate.arrival_rate[i] if abs(rate_z) > self._z else self.planned_rate[i]
             size = estimate.mean_size_s[i] if abs(size_z) > self._z else self.planned_size[i]
             if self._material(i, rate * size):
-                span = f"over the last {duration(estimate.span_s)}"
+                span = f"over the last {rough_duration(estimate.span_s)}"
                 texts = []
                 if rate != self.planned_rate[i]:
                     texts.append(f"arrives at {_compared(rate, self.planned_rate[i], _per)}, {span} ({estimate.jobs[i]:.0f} jobs)")
                 if size != self.planned_size[i]:
-                    texts.append(f"takes {_compared(size, self.planned_size[i], duration)}, {span} ({estimate.ends[i]:.0f} ends)")
+                    texts.append(f"takes {_compared(size, self.planned_size[i], rough_duration)}, {span} ({estimate.ends[i]:.0f} ends)")
                 found.append((max(abs(rate_z), abs(size_z)), name, f"{name} {' and '.join(texts)}"))
         if not found:
             return None
@@ -305,14 +306,6 @@ def _threshold(times: float) -> float:
     for _ in range(50):  # z = √(2 ln(times z / √2π)), a contraction
         z = math.sqrt(2 * math.log(max(times * z / math.sqrt(2 * math.pi), 2.0)))
     return z
-
-
-def duration(seconds: float) -> str:
-    """A length of time as people say it: 90 s, 3 h, 2.5 d."""
-    for unit, length in (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.2g} {unit}" if seconds < 100 * length else f"{seconds / length:,.0f} {unit}"
-    return f"{seconds:.3g} s"
 
 
 def _per(rate: float) -> str:

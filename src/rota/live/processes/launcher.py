@@ -1,7 +1,7 @@
 """The daemon's side of starting jobs: orders go to one launcher process (`forkserver.py`), which forks a supervisor for each.
 
 A daemon with numpy and a web server in it is slow to fork; the launcher is small. When `Launcher.start` returns, the launcher holds
-`launcher.lock`, and so everything that older launchers were told is settled: an attempt without a record (`attempts.look`) was never
+`launcher.lock`, and so everything that older launchers were told is settled: an attempt without a record (`records.look`) was never
 run and never will be, unless it is ordered anew. A launcher that dies takes no job with it; start another, and then for each of
 `unanswered` look at the record: absent means order it again, anything else means that it was carried out.
 """
@@ -99,8 +99,8 @@ class Launcher:
         `on_claimed(job, attempt, pid)`: this supervisor has the attempt and is about to run the job; with a negative pid it could not.
         """
         directory = str(Path(directory).absolute())
-        for room in ("run", "output"):
-            os.makedirs(f"{directory}/{room}", mode=0o700, exist_ok=True)
+        for folder in ("run", "output"):
+            os.makedirs(f"{directory}/{folder}", mode=0o700, exist_ok=True)
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         with theirs:

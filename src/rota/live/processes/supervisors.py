@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rota.live.descriptors import share_descriptors
 from rota.live.errors import LiveError
 from rota.live.processes import tree
-from rota.live.processes.descriptors import share_descriptors
 from rota.live.processes.launcher import Launcher, Program
 from rota.live.processes.records import (
     Attempt,

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rota.live.jobs import Job, Request
-from rota.live.messages import ENDED
+from rota.live.jobs import ENDED, Job, Request
 
 __all__ = ["Dependencies"]
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from rota.decide import describe
-from rota.display import jobs_together
+from rota.display import jobs_together, rough_duration
 from rota.live.executor import Executor
 from rota.live.jobs import Job, Request
 from rota.live.messages import Explanation
-from rota.live.planning.learning import duration
 from rota.live.scheduling.scheduler import OWN
 from rota.live.views.phase import phase_of
 from rota.policy import policy_name
@@ -67,7 +66,7 @@ def why_not(executor: Executor, job: Job, request: Request) -> tuple[str, int | 
         elif not short.size and not ahead:
             sentences.append("It is about to start.")
         if until is not None:
-            sentences.append(f"The rota moves on in about {duration(until)}.")
+            sentences.append(f"The rota moves on in about {rough_duration(until)}.")
     elif not short.size and not ahead:
         sentences.append(f"There is room for it, but {policy_name(scheduler.policy)} keeps it for others.")
     return " ".join(sentences), ahead
@@ -80,7 +79,8 @@ def with_futures(now: Explanation, starts_s: list[float]) -> Explanation:
     median, late = (float(np.quantile(starts_s, level)) for level in (0.5, 0.9))
     if len(starts_s) < _FUTURES:
         futures = f"{len(starts_s)} simulated future{'s' * (len(starts_s) > 1)}"
-        rough = f" By {futures}, all there was time for, it starts in about {duration(median)}."
+        rough = f" By {futures}, all there was time for, it starts in about {rough_duration(median)}."
         return now.model_copy(update={"text": now.text + rough, "start_median_s": median, "runs": len(starts_s)})
-    expected = f" By {len(starts_s)} futures simulated from now, it starts in about {duration(median)}, in nine of ten by {duration(late)}."
+    soon = f"it starts in about {rough_duration(median)}, in nine of ten by {rough_duration(late)}"
+    expected = f" By {len(starts_s)} futures simulated from now, {soon}."
     return now.model_copy(update={"text": now.text + expected, "start_median_s": median, "start_p90_s": late, "runs": len(starts_s)})

@@ -26,6 +26,7 @@ from typing import Any
 import polars as pl
 
 from rota.errors import BadSpec, Problem
+from rota.events import EVENTS_VERSION, Eligible, End, Serve, Start, Submit, decode_event
 from rota.traces.readers.head import Head
 from rota.traces.readers.ledger import Ledger
 from rota.traces.readers.reader import Field, Reader
@@ -65,44 +66,52 @@ def shape(rows: pl.DataFrame) -> pl.DataFrame:
 def settled(paths: Sequence[Path]) -> Reader:
     """The reader for these files: with the types, the capacity and the unit of time of the last `serve` in them."""
     serve = _last_serve(paths)
-    resources = tuple(serve["resources"])
-    unit = float(serve["time_unit_s"])
+    resources = tuple(serve.resources)
+    unit = float(serve.time_unit_s)
     types = pl.DataFrame(
         {
-            "label": list(serve["types"]),
-            **{name: [float(demand.get(name, 0.0)) for demand in serve["types"].values()] for name in resources},
+            "label": list(serve.types),
+            **{name: [float(demand.get(name, 0.0)) for demand in serve.types.values()] for name in resources},
         },
         schema={"label": pl.String, **dict.fromkeys(resources, pl.Float64)},
     )
-    capacity = {name: float(amount) for name, amount in serve["resources"].items()}
+    capacity = {name: float(amount) for name, amount in serve.resources.items()}
     return replace(
         READER,
         resources=resources,
         types=types,
         assemble=lambda events: _jobs(events, types, unit),
         capacity=lambda paths: capacity,
-        about={"time_unit_s": unit, "policy": serve.get("policy", "")},
+        about={"time_unit_s": unit, "policy": serve.policy},
     )
 
 
-def _last_serve(paths: Sequence[Path]) -> dict[str, Any]:
+def _last_serve(paths: Sequence[Path]) -> Serve:
+    source = ", ".join(map(str, paths))
     lines = (line for path in paths for block in text_blocks(path, Ledger("skip")) for line in block.text.split(b"\n"))
-    last = max(filter(None, map(_serve, lines)), key=lambda event: (event["t"], event["n"]), default=None)
+    last = max(filter(None, map(_serve, lines)), key=lambda found: found[:2], default=None)
     if last is None:
         problem = Problem("serve", "no event says which types are served: the log needs the line that the daemon writes when it starts")
-        raise BadSpec([problem], source=", ".join(map(str, paths)))
-    return last
+        raise BadSpec([problem], source)
+    serve = last[2]
+    if serve.events > EVENTS_VERSION:
+        rule = f"the log is of a later version of Rota ({serve.version}): this one reads version {EVENTS_VERSION}; read it with that one"
+        raise BadSpec([Problem("serve.events", rule, serve.events)], source)
+    return serve
 
 
-def _serve(line: bytes) -> dict[str, Any] | None:
-    """A line that is a `serve`, and says what it must."""
-    if b'"serve"' not in line:
+def _serve(line: bytes) -> tuple[float, int, Serve] | None:
+    """Time, number and content of a line that is a `serve` and says what it must."""
+    if f'"{Serve.name}"'.encode() not in line:
         return None
     try:
-        event = json.loads(line)
+        raw = json.loads(line)
     except ValueError:
         return None
-    return event if isinstance(event, dict) and event.get("event") == "serve" and _whole(event) else None
+    if not isinstance(raw, dict) or not _whole(raw):
+        return None
+    event = decode_event({"version": "", "policy": "", **raw})  # what an import does not need
+    return (raw["t"], raw["n"], event) if isinstance(event, Serve) else None
 
 
 def _whole(event: dict[str, Any]) -> bool:
@@ -127,14 +136,14 @@ def _jobs(events: pl.DataFrame, types: pl.DataFrame, unit: float) -> pl.DataFram
     def last(name: str, **columns: pl.Expr) -> pl.LazyFrame:
         return rows.filter(event == name).group_by("group").agg(**columns)
 
-    submits = last("submit", submit=pl.col("t").first(), label=pl.col("type").first(), estimate=pl.col("estimate_s").first())
-    starts = last("start", first_start=pl.col("n").min(), starts=pl.len())
-    ends = last("end", outcome=pl.col("outcome").last(), run=pl.col("run_s").last(), end=pl.col("n").last())
+    submits = last(Submit.name, submit=pl.col("t").first(), label=pl.col("type").first(), estimate=pl.col("estimate_s").first())
+    starts = last(Start.name, first_start=pl.col("n").min(), starts=pl.len())
+    ends = last(End.name, outcome=pl.col("outcome").last(), run=pl.col("run_s").last(), end=pl.col("n").last())
     jobs = rows.select("group").unique()
     for part in (submits, starts, ends):
         jobs = jobs.join(part, on="group", how="left")
     eligible = (
-        rows.filter(event == "eligible")
+        rows.filter(event == Eligible.name)
         .join(jobs.select("group", "first_start"), on="group")
         .filter(pl.col("first_start").is_null() | (pl.col("n") < pl.col("first_start")))
         .group_by("group")

@@ -1,0 +1,46 @@
+"""What there is to say of a design: how good its switching rate is, and whether preempting pays."""
+
+from __future__ import annotations
+
+import math
+
+from rota.analysis import Analysis
+from rota.design.design import Design, break_even_setup_rate
+from rota.design.switching import SwitchingRate, choose_switching_rate
+
+__all__ = ["explain_design"]
+
+_BREAK_EVEN = 400  # exact values that the break-even setup rate takes, about
+
+
+def explain_design(design: Design, analysis: Analysis, time_limit_s: float = 30.0) -> tuple[str, ...]:
+    """Sentences about a design, given the analysis of its policy; those that would take too long to find are left out."""
+    policy = design.policy
+    if len(policy.weights) < 2:  # nothing to switch to
+        return ()
+    found = []
+    if design.choice is not None and design.choice.policy is policy and policy.preemption != "full":  # not tuned since
+        found.append(_about_the_rate(design.choice, analysis, time_limit_s))
+    if policy.preemption == "setup" and analysis.has_exact and _BREAK_EVEN * analysis.exact_time_s <= time_limit_s:
+        found.append(_about_setups(break_even_setup_rate(analysis.system)))
+    return tuple(found)
+
+
+def _about_the_rate(choice: SwitchingRate, analysis: Analysis, time_limit_s: float) -> str:
+    """How good the choice of the switching rate is."""
+    if choice.by != "exact":
+        return choice.explain()
+    predicted = choose_switching_rate(analysis.system, choice.policy, by="prediction", time_limit_s=time_limit_s)
+    other = f"{choice.explain()} The prediction would choose {predicted.rate:.6g}; the bounds prove "
+    if not predicted.useful:
+        return other + "nothing useful about that one."
+    return other + f"that to be within {predicted.guarantee:.1%} of the best."
+
+
+def _about_setups(break_even: float) -> str:
+    """Whether to preempt."""
+    if math.isinf(break_even):
+        return "Preempting does not pay, however fast the setups."
+    if break_even == 0:
+        return "Preempting pays, however slow the setups."
+    return f"Preempting pays if the setup rate is above {break_even:.4g} (setups shorter than {1 / break_even:.4g}), not otherwise."
