@@ -121,10 +121,14 @@ class PlanInstalled:
 
 
 class Found(NamedTuple):
-    """What was found of an earlier daemon's job: its attempt (None if it has none), and its state for the scheduler."""
+    """What was found of an earlier daemon's job: its attempt (None if it has none), and its state for the scheduler.
+
+    `since_known`: the stored time since when it is in service is still valid.
+    """
 
     seen: Attempt | None
     state: JobState
+    since_known: bool = True
 
 
 @dataclass(frozen=True)

@@ -422,7 +422,7 @@ class Scheduler:
         return twin
 
     def save(self) -> dict[str, Any]:
-        """The state of the policy, for a later `recall`."""
+        """The state of the policy, for a later `remember`."""
         s = self.state
         return {
             "clock": float(s.clock[0]),
@@ -437,11 +437,6 @@ class Scheduler:
         """A job that the policy stopped had not started on the machine: it waits again, and holds nothing."""
         self._hold(self.jobs[id], JobState.WAITING)
         self._undone = True
-
-    def recall(self, saved: dict[str, Any], now: float) -> Decision:
-        """Restores the saved state of the policy and asks it again, with the jobs of this scheduler."""
-        self.remember(saved)
-        return self.look_again(now)
 
     def remember(self, saved: dict[str, Any]) -> None:
         """Restores the saved state of the policy without asking it."""
