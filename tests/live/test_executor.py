@@ -431,7 +431,7 @@ def test_suspend(tmp_path):
                 (4, 4),
             ]
             explained = await service.explain(long)
-            assert explained.text.startswith("It is suspended: others have its turn.")
+            assert explained.text.startswith("It is suspended: other jobs run in its place.")
             job = await finished(service, long)
             assert job.state == "done"
             assert job.exit_code == 0

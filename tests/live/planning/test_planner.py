@@ -86,7 +86,7 @@ def test_other_resources_while_jobs_are_there(tmp_path):
         async with open_service(tmp_path, plan_of(slots(2)), leave=True) as service:
             held = run(service, "exit 0", type="small", hold=True)
         system = rota.System([8, 4], [[1, 1]], [1.0], [1.0], names=("small",), resources=("cells", "space"))
-        with pytest.raises(Refused, match="1 jobs were promised slots; this plan has cells, space"):
+        with pytest.raises(Refused, match="1 jobs need slots; this plan has cells, space"):
             async with open_service(tmp_path, plan_of(system)):
                 pass
         async with open_service(tmp_path) as service:

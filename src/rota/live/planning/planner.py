@@ -52,7 +52,7 @@ def choose_plan(database: Database, given: PlanFile | None) -> tuple[int, PlanFi
         before = _kept(database.plan_in_use()).system.resources
         if before != given.system.resources:
             has, had = ", ".join(given.system.resources), ", ".join(before)
-            raise Refused(f"{len(live)} jobs were promised {had}; this plan has {has}: let them end first, or give another directory")
+            raise Refused(f"{len(live)} jobs need {had}; this plan has {has}: let them end first, or give another directory")
     _check(given)
     number = max(rows, default=0) + 1
     database.write(plans=[_row(number, given, "given at the start")], notes={"plan": number, "given": text, "pinned": False})

@@ -43,7 +43,7 @@ def why_not(executor: Executor, job: Job, request: Request) -> tuple[str, int | 
         ahead += 1
     sentences = []
     if job.state == "suspended":
-        sentences.append("It is suspended: others have its turn.")
+        sentences.append("It is suspended: other jobs run in its place.")
     if ahead:
         sentences.append(f"{ahead} job{'s' if ahead > 1 else ''} of type {job.type} {'are' if ahead > 1 else 'is'} before it.")
     here = scheduler.jobs[job.id]
@@ -79,8 +79,8 @@ def with_futures(now: Explanation, starts_s: list[float]) -> Explanation:
     median, late = (float(np.quantile(starts_s, level)) for level in (0.5, 0.9))
     if len(starts_s) < _FUTURES:
         futures = f"{len(starts_s)} simulated future{'s' * (len(starts_s) > 1)}"
-        rough = f" By {futures}, all there was time for, it starts in about {rough_duration(median)}."
+        rough = f" By {futures} (there was no time for more), it starts in about {rough_duration(median)}."
         return now.model_copy(update={"text": now.text + rough, "start_median_s": median, "runs": len(starts_s)})
-    soon = f"it starts in about {rough_duration(median)}, in nine of ten by {rough_duration(late)}"
+    soon = f"it starts in about {rough_duration(median)}, in nine of ten futures within {rough_duration(late)}"
     expected = f" By {len(starts_s)} futures simulated from now, {soon}."
     return now.model_copy(update={"text": now.text + expected, "start_median_s": median, "start_p90_s": late, "runs": len(starts_s)})
