@@ -58,7 +58,7 @@ def built_in() -> set[Callable[[Any, Any], float]]:
 
 
 def rule_of(policy: Policy) -> Rule:
-    """How a policy decides, on whatever system."""
+    """How a policy decides, for any system."""
     return Rule(policy.decide) if isinstance(policy, Custom) else record_of(policy).load_rule()
 
 
@@ -90,7 +90,7 @@ def new_state(system: System, decider: Decider, random: NDArray[np.uint64]) -> S
         memory=np.zeros(max(decider.memory, 1)),
         counters=np.zeros(max(decider.counters, 1), dtype=np.int64),
         random=random,
-        room=np.zeros(R, dtype=np.int64),
+        residual=np.zeros(R, dtype=np.int64),
         next_up=np.zeros(K, dtype=np.int64),
         chosen=np.zeros(max(K, R), dtype=np.int64),
         keys=no_times,
