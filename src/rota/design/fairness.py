@@ -51,7 +51,7 @@ class ResponseLimits:
             if values[i] < least:
                 raise Infeasible(
                     f"type {system.names[i]!r} cannot have a mean response time of {values[i]:.6g}: even with the server to itself it "
-                    f"has {least:.6g}. Allow at least that, and room for the others"
+                    f"has {least:.6g}. Allow more than that: the other types need the server too"
                 )
         return ResponseLimits(system, values)
 
