@@ -21,7 +21,7 @@ NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 Finite = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 
-MAX_CV = 1e6  # beyond all use, and small enough for the moments to stay floats
+MAX_CV = 1e6  # larger than any use needs, and small enough for the moments to stay floats
 
 
 class SizeDistribution(BaseModel):
