@@ -1,4 +1,4 @@
-"""`Result`: what a simulation measured, and how it shows itself."""
+"""`Result`: what a simulation measured, and how it is shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Result"]
 
-_PARTED = 0.1  # relative difference between the two sides of Little's law that is worth a word
+_PARTED = 0.1  # relative difference between the two sides of Little's law that is worth a remark
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +26,9 @@ class Result:
     """What was measured after the warm-up; arrays have one entry per type (K,). Intervals are half-widths at 95 % confidence.
 
     Every job counts that came after the warm-up, also one that was not done at the end (`unfinished`): with the time it had been there.
-    If jobs kept piling up (`stable` is False), means and quantiles are not a number: `growing` names the types, and `growth` tells how many
+    If jobs kept piling up (`stable` is False), means and quantiles are not a number: `growing` names the types, and `growth` says how many
     jobs pile up per unit of time. A type of which fewer than 100 jobs were done (`unknown`) has no means, and if more than 5 % of the jobs
-    present are of such types, there is no mean over all. A list of jobs that has an end is what it is: its means are always there.
+    present are of such types, there is no mean over all. A finite list of jobs always has means.
     """
 
     system: System
@@ -99,7 +99,7 @@ class Result:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What to know before the numbers are believed, a sentence each."""
+        """Warnings about the numbers, one sentence each."""
         names = self.system.names
         found = [f"Only {self.counted[names.index(name)]:,} jobs of '{name}' counted: too few for a mean." for name in self.unknown]
         if self.unknown and self.stable and np.isnan(self.mean_response_time):
