@@ -85,7 +85,7 @@ EFFORTS = {
         max_weight_loads=(0.1, 0.2, 0.3),
         patience_s=120.0,
     ),
-    # Seconds: shows that everything runs, not what comes out.
+    # Takes seconds: shows that everything runs; the numbers mean nothing.
     "smoke": Effort(
         name="smoke",
         jobs=20_000,
@@ -110,7 +110,7 @@ def _silent(text: str) -> None:
 class Settings:
     """What a figure is computed with. `workers` processes (None: one per core; 0: this one); `trace`, a file in place of the made month.
 
-    `tell` is told how far it is.
+    `tell` is called with the progress.
     """
 
     effort: Effort = field(default_factory=lambda: EFFORTS["full"])
