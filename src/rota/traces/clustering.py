@@ -61,7 +61,7 @@ def choose_types(demand: Array, weight: Array, k: int, capacity: Array | None = 
         raise BadSpec([Problem("weight", "must be finite and not negative")])
     scale = np.asarray(capacity, dtype=np.float64) if capacity is not None else demand.max(axis=0)
     points = demand / np.where(scale > 0, scale, 1.0)
-    useful = np.flatnonzero(np.ptp(points, axis=0) > 0)  # a resource of which all want the same makes no difference
+    useful = np.flatnonzero(np.ptp(points, axis=0) > 0)  # a resource of which all demands are equal makes no difference
     useful = useful if len(useful) else np.array([0])
     distinct, inverse = np.unique(points[:, useful], axis=0, return_inverse=True)
     inverse = inverse.reshape(-1)

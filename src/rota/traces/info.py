@@ -189,7 +189,7 @@ def _failure_rate(buckets: pl.DataFrame) -> Array:
 
 
 class _Lagged:
-    """Moments of a stream of numbers, and of each with the next. Numbers are taken from the first one, lest the sums cancel."""
+    """Moments of a stream of numbers, and of each with the next. Shifted by the first number, so that the sums do not cancel."""
 
     def __init__(self) -> None:
         self.n, self.origin, self.sum, self.square, self.product = 0, 0.0, 0.0, 0.0, 0.0

@@ -1,4 +1,4 @@
-"""`Head`: the beginning of a file and what can be seen there. Formats are told apart by it, never by the file's name."""
+"""`Head`: the beginning of a file and what can be seen there. The format is detected from it, never from the file's name."""
 
 from __future__ import annotations
 
