@@ -81,7 +81,7 @@ def rough_duration(seconds: float, digits: int = 2) -> str:
 
 
 def verdict_cells(row: Mapping[str, Any], width: int) -> tuple[str, ...]:
-    """So many cells for a policy without a mean response time: why it has none. Empty if it has one."""
+    """The cells for a policy without a mean response time, with the reason. Empty if it has one."""
     if row["stable"] and not isnan(row["mean_response_time"]):
         return ()
     return ("not known" if row["stable"] else "unstable", *[""] * (width - 1))

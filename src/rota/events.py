@@ -127,7 +127,7 @@ class Swap(Event):
 
 @dataclass(frozen=True, slots=True)
 class Recover(Event):
-    """The database was brought up to date from this log; so many jobs were concerned."""
+    """The database was brought up to date from this log; `jobs` is the number of jobs concerned."""
 
     name: ClassVar[str] = "recover"
     jobs: int
@@ -140,9 +140,9 @@ _KEYS = {"job_name": "name"}  # `name` is that of the event in Python, and that 
 
 def encode_event(event: Event, n: int, t: float) -> dict[str, Any]:
     """The object of the log."""
-    body = {_KEYS.get(each.name, each.name): getattr(event, each.name) for each in fields(event)}  # type: ignore[arg-type]
-    numbers = body.pop("numbers", {})
-    return {"n": n, "t": t, "event": event.name, **body, **numbers}
+    values = {_KEYS.get(each.name, each.name): getattr(event, each.name) for each in fields(event)}  # type: ignore[arg-type]
+    numbers = values.pop("numbers", {})
+    return {"n": n, "t": t, "event": event.name, **values, **numbers}
 
 
 def decode_event(line: Mapping[str, Any]) -> Event | None:

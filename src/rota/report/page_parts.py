@@ -48,7 +48,7 @@ def policies_side_by_side(plan: Plan) -> Any:
     table = plan.table().with_columns(known=pl.col("stable") & pl.col("mean_response_time").is_not_nan())
     settled = table.filter("known").sort("mean_response_time")
     names = [*settled["policy"].to_list(), *table.filter(~pl.col("known"))["policy"].to_list()]
-    # Intervals of half the mean or more are cut off: on a logarithmic axis they would push all else into a corner.
+    # Intervals of half the mean or more are cut off: on a logarithmic axis they would squeeze everything else.
     low, high = float(np.asarray(settled["mean_response_time"].min())) / 2, float(np.asarray(settled["p99"].max())) * 1.4
     data = table.with_columns(
         floor=pl.max_horizontal(pl.col("mean_response_time") - pl.col("interval"), pl.lit(low)),

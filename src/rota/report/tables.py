@@ -1,4 +1,4 @@
-"""Tables for curves against a knob: what `rota.report.against` draws, computed here for those who have none yet."""
+"""Tables for curves against a parameter: computes what `rota.report.against` draws."""
 
 from __future__ import annotations
 
