@@ -98,7 +98,7 @@ def html_lines(text: str) -> str:
 
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[int] = (0,), most: int = _ROWS) -> str:
-    """A table of text: columns aligned right but for those listed in `left`. Of very many rows the first are shown."""
+    """A table of text: columns aligned right except those listed in `left`. Of very many rows the first are shown."""
 
     def line(tag: str, row: Sequence[str]) -> str:
         aligned = ("left" if j in left else "right" for j in range(len(row)))

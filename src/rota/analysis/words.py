@@ -25,7 +25,7 @@ def require_accurate(analysis: Analysis) -> None:
         raise NotConverged(
             f"the mean of type {analysis.system.names[i]!r} came out with an estimated relative error of {error:.2g}, "
             f"which is too much to call it exact (load {analysis.load[i]:.6g}). Use lower, upper and prediction, or simulate; "
-            "queue_length returns the value all the same"
+            "queue_length still returns the value"
         )
 
 

@@ -42,8 +42,8 @@ _T = TypeVar("_T", bound=np.generic)
 
 _SMOOTHING = (0.9, 0.5, 0.0)  # how far towards the best proved prices each attempt searches
 _TRIALS = 60  # greedy schedules per attempt
-_KEEP = 20  # of which at most so many enter the master
-_NODES = 300_000  # compiled branch and bound gives up for the integer program after this
+_KEEP = 20  # of which at most this many enter the master
+_NODES = 300_000  # after this many, the integer program takes over from the compiled branch and bound
 _IMPROVES = 1e-10  # a schedule enters the master if y·u > 1 + this
 _ROUNDING = 1e-12  # weights below this part of their sum are the solver's rounding,
 _SELDOM = 1e-9  # and so is this part of a type's work
@@ -257,7 +257,7 @@ class _Search:
         self.iterations += 1
         raw, self.prices = self.master.solve()
         raw[raw < _ROUNDING * raw.sum()] = 0.0
-        # A type that arrives so seldom that the solver's tolerance takes it as served is served alone: that costs next to nothing.
+        # A type that arrives so rarely that the solver's tolerance takes it as served is served alone: that costs almost nothing.
         used = np.flatnonzero(raw)
         missing = self.work - raw[used] @ self.master.schedules(used)
         rare = np.flatnonzero(missing > _SELDOM * self.work)

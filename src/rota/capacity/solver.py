@@ -128,7 +128,7 @@ class Knapsack:
         self._integer.setOptionValue("mip_feasibility_tolerance", self._TOLERANCE)
 
     def _scale(self, solver: highspy.Highs, r: int) -> float:
-        """What a row is divided by: units can be as small as 2⁻⁵² of the capacity, and HiGHS wants numbers near 1."""
+        """What a row is divided by: units can be as small as 2⁻⁵² of the capacity, and HiGHS needs numbers near 1."""
         if solver is self._relaxed:
             return float(self._capacity[r])
         return max(float(self._capacity[r]) / _LARGE, 1.0)  # small whole numbers stay whole

@@ -46,15 +46,15 @@ def serve(
     tcp
         Listen on TCP as well, as HOST:PORT; other hosts than loopback need a token (rota token add NAME).
     time_unit
-        The unit of time of the file's rates and sizes; taken for seconds, with a word, if neither this nor the file says it.
+        The unit of time of the file's rates and sizes; seconds, with a remark, if neither this nor the file says it.
     preemption
         none: a running job is never stopped; suspend: by SIGSTOP; requeue: ended, and started again later.
     grace
         Seconds from SIGTERM to SIGKILL.
     learn
-        Whether the plan is made anew when arrivals or sizes drift from it.
+        Whether a new plan is made when arrivals or sizes drift from it.
     seed
-        Of the policy's own randomness.
+        The seed of the policy's own randomness.
     recover
         The database was lost or damaged, or is older than events.jsonl: bring it up to date from there. Jobs that run are found again and
         ended ones are listed; those that only the lost database knew and that wait cannot be run, and are cancelled.
@@ -112,7 +112,7 @@ def _plan(file: Path, policy: str | None, given: dict[str, object]) -> PlanFile:
 
 
 def _in_seconds(system: rota.System) -> str:
-    """What it means that a file does not say its unit of time, in numbers that a person can check."""
+    """The remark on a file without a unit of time, with numbers that a person can check."""
     rates = zip(system.names, system.arrival_rate, system.service_rate, strict=True)
     examples = [f"{name} comes {rate * 3600:.4g} times an hour and runs for {1 / mu:.4g} s" for name, rate, mu in rates if rate > 0][:3]
     means = f": {'; '.join(examples)}" if examples else ""

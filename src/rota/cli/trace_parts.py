@@ -118,7 +118,7 @@ def scale(
     else:
         print(f"{len(trace):,} jobs in {trace.span:,.0f} s, {len(trace.names):,} types, load {load:g} by {by}")
         if by == "thinning":
-            print(f"The jobs that were kept by chance make a load of {own:.4g}.")
+            print(f"The random sample of jobs has a load of {own:.4g}.")
         elif by == "capacity":
             print(f"The server has {_server(made)}.")
     with whole_file(output) as first, whole_file(system) as second:

@@ -66,7 +66,7 @@ def new_state(system: System, decider: Decider, random: NDArray[np.uint64]) -> S
     """The state of an empty server, without places for jobs yet: the arrays (jobs,) have length 0."""
     units = integer_units(system)
     K, R = units.demand.shape
-    nobody = np.full(K, -1, dtype=np.int64)
+    none = np.full(K, -1, dtype=np.int64)
     no_jobs, no_times = np.empty(0, dtype=np.int64), np.empty(0)
     return State(
         clock=np.zeros(1),
@@ -79,9 +79,9 @@ def new_state(system: System, decider: Decider, random: NDArray[np.uint64]) -> S
         demand=units.demand.copy(),
         capacity=units.capacity.copy(),
         service_rate=np.array(system.service_rate),
-        oldest=nobody.copy(),
-        first_waiting=nobody.copy(),
-        newest=nobody.copy(),
+        oldest=none.copy(),
+        first_waiting=none.copy(),
+        newest=none.copy(),
         newer=no_jobs,
         older=no_jobs,
         sequence=no_jobs,

@@ -52,7 +52,7 @@ class MSRData(NamedTuple):
     target: Int  # (M,)
     rate: Array  # (M,)
     trigger: Int  # (M,) −1 timer, −2 setup, i ≥ 0 completion of type i
-    skip: bool  # slots without a job are given up at once
+    skip: bool  # slots without a job are released at once
     setup_rate: float  # γ, with setups
 
 

@@ -5,14 +5,14 @@ A decision function has the form
     decide(state, target) -> float
 
 It is called at the start and after every event, writes into `target` (K,) how many jobs of each type should run now, and returns the time
-at which it wants to be asked again (`numpy.inf`: not before the next event). `target` keeps what was written last. The
-simulator or live scheduler obeys: of each type the oldest waiting job starts first and the youngest running one yields first, so the
-running jobs of a type are always its oldest.
+at which it is to be called again (`numpy.inf`: not before the next event). `target` keeps what was written last. The
+simulator or live scheduler carries it out: of each type the oldest waiting job starts first and the youngest running one yields first.
+So the running jobs of a type are always its oldest.
 
 Jobs of a type form a list from old to new: `oldest[i]`, then `newer[job]`, up to `newest[i]`, and back by `older[job]`; −1 ends it.
 `first_waiting[i]` is the first that does not run.
 
-A live server knows one more event, CHANGE: something else happened that may matter (a waiting job was withdrawn, capacity came free that no
+A live server has one more event, CHANGE: something else happened that may matter (a waiting job was withdrawn, capacity came free that no
 job of the policy held), or the decision could not be carried out in full. `target` then holds what runs, and every entry is to be decided.
 """
 

@@ -25,7 +25,7 @@ class Deadline:
 
     @staticmethod
     def after(seconds: float | None) -> Deadline:
-        """A limit of so many seconds from now; None: no limit."""
+        """A limit this many seconds from now; None: no limit."""
         return Deadline(float("inf") if seconds is None else seconds, time.perf_counter())
 
     @property

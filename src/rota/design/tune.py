@@ -1,6 +1,6 @@
 """Beyond balanced loads: a rota tuned on its exact mean response time.
 
-Balancing the loads (the paper's objective) is a heuristic: it looks at the bottleneck only. With E[T] at hand, everything that makes a
+Balancing the loads (the paper's objective) is a heuristic: it looks at the bottleneck only. As E[T] can be computed, everything about a
 rota can be tuned on it, starting from the balanced design and accepting improvements only:
 
     weights and switching rate     together, by a simplex search on their logarithms

@@ -44,7 +44,7 @@ class SizeDistribution(BaseModel):
         except ValidationError as error:
             raise BadSpec(problems_of(error), type(self).__name__) from None
 
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # a spec is read without it, and knows the places of its problems
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # a spec is read without it, and reports where problems are
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SizeDistribution):

@@ -247,7 +247,7 @@ class System:
 
 
 def check_system(system: object) -> None:
-    """Raises `BadSpec` unless this is a system: a path, say, is none yet."""
+    """Raises `BadSpec` unless this is a `System` (and not, say, a path)."""
     if not isinstance(system, System):
         raise BadSpec([Problem("system", "must be a rota.System (rota.read_system reads one from its file)", system)])
 

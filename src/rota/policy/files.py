@@ -38,7 +38,7 @@ def read_policy(path: str | Path) -> Policy:
 
 
 def text_of(path: str | Path) -> str:
-    """The text of a file; raises `BadSpec` where there is none to read."""
+    """The text of a file; raises `BadSpec` if it cannot be read."""
     try:
         return checked_path(path).read_text(encoding="utf-8")
     except OSError as error:

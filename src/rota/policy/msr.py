@@ -44,7 +44,7 @@ class MSR(Policy):
     the move that leaves it. `opening`: new slots open "late", all at the end of the move (the paper's figure), or "early", as soon as
     they fit.
     `empty_slots`: a slot to be drained that holds no job is waited for like any other ("virtual" completion, as the theory needs) or is
-    given up at once ("skip", as a practical scheduler would; simulation only).
+    released at once ("skip", as a practical scheduler would; simulation only).
     """
 
     candidates: Int

@@ -120,7 +120,7 @@ def record_named(name: str) -> Record | None:
 
 
 def record_of(policy: Policy) -> Record:
-    """The record of a policy; raises `BadSpec` for what is none."""
+    """The record of a policy; raises `BadSpec` for anything else."""
     if not isinstance(policy, Policy):
         raise _no_policy(policy)
     return policy._record()

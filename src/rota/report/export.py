@@ -82,7 +82,7 @@ def flat_table(table: pl.DataFrame | Comparison) -> pl.DataFrame:
 def latex_table(
     table: pl.DataFrame | Comparison, *, columns: Sequence[str] | None = None, digits: int = 4, caption: str | None = None
 ) -> str:
-    """The table in LaTeX, with the rules of the package booktabs: some `columns` or all, numbers with so many digits."""
+    """The table in LaTeX, with the rules of the package booktabs: some `columns` or all, numbers with this many digits."""
     frame = flat_table(table)
     unknown = [name for name in columns or () if name not in frame.columns]
     if unknown:

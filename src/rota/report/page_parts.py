@@ -32,7 +32,7 @@ def plus_minus(x: float | None) -> str:
 
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[int] = (0,), chosen: int | None = None) -> str:
-    """A table. Cells are HTML already; columns are aligned right but for those listed in `left`; `chosen` is a row to stand out."""
+    """A table. Cells are HTML already; columns are aligned right except those listed in `left`; `chosen` is a row to highlight."""
 
     def cells(tag: str, row: Sequence[str]) -> str:
         return "".join(f'<{tag} class="left">{cell}</{tag}>' if j in left else f"<{tag}>{cell}</{tag}>" for j, cell in enumerate(row))

@@ -1,4 +1,4 @@
-"""The event engine: jobs arrive, run, yield and end; after each event the policy's decision function is asked and obeyed.
+"""The event engine: jobs arrive, run, yield and end; after each event the policy's decision function decides what runs.
 
 Compiled by numba for each policy, and the same code runs uncompiled for a decision function in plain Python. All state is in arrays, so
 the engine can stop between any two events and go on: arrivals come in chunks, and memory is bounded by the jobs present.

@@ -1,7 +1,7 @@
 """The heap of running jobs, the next to end first, with the place of every job known.
 
 `Server.heap` and `Server.ends` are the jobs and when they end; `Server.numbers[RUNNING]` is how many. Two shortcuts keep it cheap. The job
-that ends leaves a hole at the top (`numbers[HOLE]`), which the next job to start fills in one go. And while many jobs stop and start at
+that ends leaves a hole at the top (`numbers[HOLE]`), which the next job to start fills directly. And while many jobs stop and start at
 once the heap is unordered (`numbers[UNORDERED]`) and is put in order at the end.
 """
 

@@ -127,7 +127,7 @@ class Result:
             of = "" if len(self.growing) == len(self.system.names) else f" of {', '.join(map(repr, self.growing))}"
             raise Unstable(
                 f"under {self.name} the queue{of} was still growing at the end, by {self.growth:.4g} jobs per unit of time: "
-                f"it is unstable, or {self.jobs:,} jobs are too few to tell"
+                f"it is unstable, or {self.jobs:,} jobs are too few to know"
             )
 
     def __repr__(self) -> str:

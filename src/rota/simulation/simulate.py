@@ -110,7 +110,7 @@ def simulate(
 
 
 def enough_jobs(system: System, jobs: int = JOBS) -> int:
-    """At least `jobs`, and so many that the rarest type has 500 and the run lasts 50 times the longest mean size; 20 million at most."""
+    """At least `jobs`, and enough that the rarest type has 500 and the run lasts 50 times the longest mean size; 20 million at most."""
     rate = system.arrival_rate[system.arrival_rate > 0]
     longest = 1 / system.service_rate[system.arrival_rate > 0].min()
     needed = max(_OF_A_TYPE / (1 - WARMUP) * rate.sum() / rate.min(), _LONGEST_SIZES * rate.sum() * longest)
@@ -150,7 +150,7 @@ class _Stream:
         self.ended = False
 
     def take(self, most: int) -> Chunk | None:
-        """The next jobs, at most so many; None if there are no more."""
+        """The next jobs, at most this many; None if there are no more."""
         while self._chunk is None or self._at == len(self._chunk.times):
             self._chunk, self._at = next(self._chunks, None), 0
             if self._chunk is None:

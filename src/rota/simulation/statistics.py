@@ -34,7 +34,7 @@ WARMUP = 0.2
 _UNSEEN = 5.0
 _SMALLEST = 10  # batches, for any estimate
 _POINTS, _DEGREE = 25, 2  # of the periodogram, each the mean of two ordinates, and the degree of what is fitted to them
-_GROUPS = 256  # batches are joined to so many
+_GROUPS = 256  # batches are joined to this many
 _FEW_GROUPS = 20  # if there are too few for a periodogram
 
 
@@ -135,7 +135,7 @@ def _autoregression(series: Array) -> tuple[float, float]:
 def grows(present: Array) -> bool:
     """Whether the number of jobs keeps growing: the means of the eighths of the run rise along a line, and by much.
 
-    A judgement, not a proof: a run that is short against the time in which the queue changes can look like growth, or hide it.
+    A judgement, not a proof: a run that is short compared to the time scale of the queue can look like growth, or hide it.
     """
     if len(present) < 4 * _SMALLEST:
         return False

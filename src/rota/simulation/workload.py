@@ -1,7 +1,7 @@
 """Where the jobs come from: streams of arrivals in chunks, the same for every policy.
 
-Arrival times, types and sizes have random streams of their own, so that two policies with one seed see the same jobs, whatever each of
-them draws.
+Arrival times, types and sizes have random streams of their own, so that two policies with one seed see the same jobs, however many
+numbers each draws.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Jobs:
         return len(np.atleast_1d(self.times))
 
     def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
-        """The jobs in one go."""
+        """The jobs as one chunk."""
         kinds, floats = np.asarray(self.kinds), (self.times, self.sizes, self.sizes if self.estimates is None else self.estimates)
         try:
             times, sizes, estimates = (np.ascontiguousarray(values, dtype=np.float64) for values in floats)

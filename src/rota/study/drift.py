@@ -1,7 +1,7 @@
 """Drift: how the work changes from window to window of a trace, and how well a rota designed on earlier jobs still does.
 
 A trace is cut into windows of equal length. Each gives a system of its own: rates, sizes, system load. Then a rota designed on one window
-plays the jobs of the next, beside the rota that knows those jobs and beside First-Fit. All rotas backfill, so that a type that was
+plays the jobs of the next, beside the rota designed on those jobs and beside First-Fit. All rotas backfill, so that a type that was
 absent when the rota was made is served too.
 """
 

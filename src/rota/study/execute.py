@@ -185,7 +185,7 @@ def _on_dask(runs: Sequence[Run], scheduler: str) -> Rows:
             _, run = known.pop(future.key)
             if future.cancelled():
                 raise RotaError(
-                    f"the Dask scheduler at {scheduler} has gone: what is finished is kept, the same command goes on from there"
+                    f"the Dask scheduler at {scheduler} has gone: finished runs are kept, and the same command continues from there"
                 )
             problem = future.exception()  # an error of Dask itself: `measure` returns those of the run
             yield future.result() if problem is None else failed(run, f"{type(problem).__name__}: {problem}")

@@ -1,6 +1,6 @@
 """How far load can grow under each policy: E[T] on a grid of loads, and the largest load at which the queue still settles.
 
-Theory knows that limit for policies that attain any load below 1 (MSR without backfilling, redesigned for each load; MaxWeight with
+Theory gives that limit for policies that attain any load below 1 (MSR without backfilling, redesigned for each load; MaxWeight with
 preemption; ServerFilling where it applies). For all others simulation searches for it, by halving the interval between a load at which
 the queue settled and one at which it kept growing: an estimate, as a run of finite length cannot prove either.
 """

@@ -167,7 +167,7 @@ def _coarsen(points: Array, most: int) -> Int:
         index -= index.min(axis=0) - 1
         index[points == 0] = 0
         cell = np.zeros(len(points), dtype=np.int64)
-        for column in index.T:  # numbered anew after each resource, so that the numbers stay small
+        for column in index.T:  # renumbered after each resource, so that the numbers stay small
             cells, cell = np.unique(cell * (column.max() + 1) + column, return_inverse=True)
         if len(cells) <= most:
             return cell.astype(np.int64)

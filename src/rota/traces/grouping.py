@@ -5,7 +5,7 @@ Real logs hold thousands of distinct demands; a rota works well with about ten t
 1. round demands up to a grid, absolute (multiples of 0.001) or relative (powers of 1.001, counted from the capacity);
 2. keep the types that come most often, or those that cover a part of the jobs or of the work; the others go into the kept type that
    encloses them with the least waste, or are left out;
-3. or choose k types anew such that the capacity lost by rounding up is least (`rota.traces.clustering`).
+3. or choose k new types such that the capacity lost by rounding up is least (`rota.traces.clustering`).
 
 The *work* of a job is its size times the largest part of the server that it takes of any resource. The *capacity lost* of a resource is how
 much more of it all jobs ask for after the grouping, Σ size · (type − demand), as a part of what they asked for before.
@@ -93,9 +93,9 @@ def group_types(
 ) -> Grouping:
     """Groups the types of a trace; types with equal demands always become one.
 
-    `grid` or `relative_grid` rounds demands up first. Then either `top` keeps so many of the most frequent types, or `cover` the most
+    `grid` or `relative_grid` rounds demands up first. Then either `top` keeps this many of the most frequent types, or `cover` the most
     frequent ones (`of="work"`: those with most work) that hold this part of all, and `rest` says what happens to the others; or `clusters`
-    chooses at most so many types that lose the least capacity, and no job is left out. Jobs that demand nothing, or more than the server's
+    chooses at most this many types that lose the least capacity; no job is left out. Jobs that demand nothing, or more than the server's
     `capacity` (the trace's, unless given), cannot be scheduled: they are left out. The new trace has the capacity that it was grouped for.
     """
     _check(grid, relative_grid, top, cover, of, clusters, rest)

@@ -1,4 +1,4 @@
-"""What a trace is like: its types, load, sizes and arrivals. Computed in two streams over the jobs, so memory stays bounded.
+"""A trace in numbers: its types, load, sizes and arrivals. Computed in two streams over the jobs, so memory stays bounded.
 
 **Sizes** are counted in buckets of 1/128 octave (0.5 % wide), each with its mean. From the buckets come
 

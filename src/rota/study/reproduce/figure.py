@@ -40,7 +40,7 @@ class Effort:
 
     On the example system: `jobs` of a simulation, `points` of an exact curve, `loads`. For the time of a decision with ten types:
     `decisions`. On the Borg trace: `borg_loads`, the made months by their seeds, their `borg_days`, `borg_loops` through each, those loads
-    that MaxWeight is run at, and the seconds after which a run is given up (looked at now and then).
+    that MaxWeight is run at, and the seconds after which a run is ended (checked now and then).
     """
 
     name: str

@@ -1,6 +1,6 @@
 """The ledger of an import: what was read, which lines could not be, and how far it has come.
 
-Every reader writes here, so that nothing is dropped in silence.
+Every reader writes here, so that nothing is dropped silently.
 """
 
 from __future__ import annotations
