@@ -323,7 +323,7 @@ def test_work_that_floats_cannot_hold(arrivals, services):
 
 def test_a_demand_that_whole_units_cannot_hold():
     """A type that needs 1e-30 of the only resource is refused by name; beside another resource that limits it, it counts as one unit."""
-    with pytest.raises(rota.BadSpec, match=r"jobs\.type1\.demand\.resource1: is too small beside the capacity"):
+    with pytest.raises(rota.BadSpec, match=r"jobs\.type1\.demand\.resource1: is too small relative to the capacity"):
         rota.system_load(rota.System([1.0], [[1e-30], [0.5]], [1.0, 1.0], [1.0, 1.0]))
     assert proved(rota.System([1.0, 4.0], [[1e-30, 1.0], [0.5, 0.0]], [2.0, 1.0], [1.0, 1.0])).load == pytest.approx(0.5, rel=1e-9)
 

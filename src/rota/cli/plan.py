@@ -1,4 +1,4 @@
-"""`rota plan`: the main job. What limits the server, what to run on it, how long people will wait, and a page that shows it."""
+"""`rota plan`: the main verb. What limits the server, what to run on it, how long people will wait, and a page that shows it."""
 
 from __future__ import annotations
 

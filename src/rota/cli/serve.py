@@ -32,12 +32,13 @@ def serve(
 ) -> None:
     """Runs a plan on this machine: takes jobs, decides which of them run together, and runs them.
 
-    Stays in the foreground; Ctrl-C or SIGTERM ends it, the jobs go on, and the next one finds them. Jobs come by: rota submit.
+    Stays in the foreground. Ctrl-C or SIGTERM ends it; the jobs keep running, and the next scheduler finds them. To submit
+    jobs: rota submit.
 
     Parameters
     ----------
     file
-        The plan (from: rota plan FILE), or a system, a TOML file, which is planned first. Without it, the plan of last time goes on.
+        The plan (from: rota plan FILE), or a system, a TOML file, which is planned first. Without it, the last plan stays in use.
     policy
         Run this policy instead of the plan's: a name ({policies}) or a policy file. With a system,
         nothing is planned then.
@@ -57,7 +58,7 @@ def serve(
         The seed of the policy's own randomness.
     recover
         The database was lost or damaged, or is older than events.jsonl: bring it up to date from there. Jobs that run are found again and
-        ended ones are listed; those that only the lost database knew and that wait cannot be run, and are cancelled.
+        ended ones are listed; waiting jobs whose commands were only in the lost database cannot be run, and are cancelled.
     verbose
         Say everything that happens: submissions, starts, ends.
     """
@@ -75,7 +76,7 @@ def serve(
     if plan is None and (policy is not None or any(value is not None for value in given.values())):
         options = {"policy": policy, "time-unit": time_unit, "preemption": preemption, "grace": grace, "learn": learn}
         named = ", ".join(f"--{name}" for name, value in options.items() if value is not None)
-        raise rota.BadSpec([rota.Problem(named, "needs a FILE: without it, the plan of last time goes on as it was")])
+        raise rota.BadSpec([rota.Problem(named, "needs a FILE: without it, the last plan stays in use as it was")])
     where = state_directory() if directory is None else directory.absolute()
     if (wrong := next((place for place in (where, *where.parents) if place.is_file()), None)) is not None:
         raise rota.BadSpec([rota.Problem("--directory", "is a file, not a folder", str(wrong))])
@@ -117,7 +118,7 @@ def _in_seconds(system: rota.System) -> str:
     examples = [f"{name} comes {rate * 3600:.4g} times an hour and runs for {1 / mu:.4g} s" for name, rate, mu in rates if rate > 0][:3]
     means = f": {'; '.join(examples)}" if examples else ""
     way_out = 'If that is wrong: --time-unit h, or time_unit = "h" in the file'
-    return f"the file does not say its unit of time, so it is taken for seconds{means}. {way_out}"
+    return f"the file does not say its unit of time, so seconds are assumed{means}. {way_out}"
 
 
 def _planned(file: Path, policy: str | None) -> PlanFile:

@@ -192,7 +192,7 @@ def remark_on_preemption(system: rota.System, policies: Sequence[Policy]) -> Non
 
     names = [policy_name(policy) for policy in policies if preempts(policy)]
     if system.preemption == "none" and names:
-        remark(f'the file says preemption "none", but {" and ".join(dict.fromkeys(names))} may stop running jobs: shown all the same')
+        remark(f'the file says preemption "none", but {" and ".join(dict.fromkeys(names))} may stop running jobs: shown for comparison')
 
 
 def progress_text(at: SimulationProgress) -> str:

@@ -48,7 +48,7 @@ def submit(
     at: At = None,
     json: Json = False,
 ) -> int:
-    """Hands a command to the scheduler, which runs it when its turn has come.
+    """Submits a command as a job; the scheduler decides when it runs.
 
     Prints the number of the job. The command runs in this folder and with your environment, and what it prints goes to a file (see: rota
     logs). For example: rota submit --type train -- python train.py

@@ -21,7 +21,7 @@ _FILE = "tokens.json"
 
 @token.command
 def add(name: str, /, *, at: AtThisMachine = None, json: Json = False) -> None:
-    """Makes a token and prints it. It is kept as a hash only: this is the one time that it can be seen.
+    """Makes a token and prints it. Only its hash is stored, so it cannot be shown again.
 
     Parameters
     ----------

@@ -36,13 +36,13 @@ def cut(
     Parameters
     ----------
     begin
-        Jobs that arrive from here on, in seconds.
+        Keep jobs that arrive from this time on, in seconds.
     end
-        Jobs that arrive before this. The time from --begin to --end is then the time that the trace covers, for rates and loops.
+        Keep jobs that arrive before this. The time from --begin to --end is then the time that the trace covers, for rates and loops.
     longest
-        Jobs of at most this size.
+        Keep jobs of at most this size.
     share
-        Each job with this probability, independently.
+        Keep each job with this probability, independently.
     stretch
         Multiply all arrival times by this; sizes stay.
     """

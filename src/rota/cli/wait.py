@@ -53,7 +53,7 @@ def wait_for(client: Client, ids: Sequence[int], timeout_s: float | None = None,
             remark(outcome(job))
             code = code or exit_code_of(job)
     except KeyboardInterrupt:
-        remark(f"jobs go on without you; to end them: rota cancel {ids_text(ids).replace(', ', ',')}")
+        remark(f"the jobs keep running; to end them: rota cancel {ids_text(ids).replace(', ', ',')}")
         raise
     if json:
         print_json({"jobs": [job.model_dump(mode="json") for job in seen], "exit_code": code})

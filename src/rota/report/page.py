@@ -83,7 +83,7 @@ def _answer(plan: Plan, source: str) -> str:
     reached = f"{'≥ ' if not limit.proved and limit.grows >= 1 else ''}{limit.scaling(load):.3g}×"
     proof = "proved, with a redesigned rota" if limit.proved else "an estimate by simulation"
     tiles = [
-        (f"{load:.1%}", "of what the server can carry is asked for: the system load"),
+        (f"{load:.1%}", "of what the server can carry is requested: the system load"),
         (value(result.mean_response_time), f"mean response time under {name}, ± {value(result.interval, 2)}"),
         (value(result.response_time_quantiles[0.99]), "99% of the jobs are faster than this"),
         (reached, f"today's arrivals can be carried ({proof})"),
@@ -138,7 +138,7 @@ def _rota(plan: Plan) -> str:
     filled = plan.results[msr_name(plan.system.preemption, backfill=True)].policy
     same = np.array_equal(filled.candidates, plan.rota.candidates) if hasattr(filled, "candidates") else False
     chosen = isinstance(plan.recommended, MSR)
-    role = "" if chosen else " It is not what is recommended at this load, but what carries most when load grows."
+    role = "" if chosen else " It is not recommended at this load, but it can serve the highest load."
     other = "" if same else " With backfilling another rota does better; it is in the comparison below."
     one = " It has one set of jobs only, so it never switches." if len(plan.rota.weights) == 1 else ""
     switching = f" The clock rings {value(plan.rota.switching_rate)} times per unit of working time." if not one else ""

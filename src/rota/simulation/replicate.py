@@ -139,7 +139,7 @@ def replicate(
     workload = None if workload is None else as_workload(workload, system)
     if getattr(workload, "fixed", False) and not draws(policy):
         rule = (
-            "gives every run the same jobs, and the policy draws nothing: all runs would be one. Use rota.simulate, or rota.traces.resample"
+            "gives every run the same jobs, and the policy is not random: all runs would be one. Use rota.simulate, or rota.traces.resample"
         )
         raise BadSpec([Problem("workload", rule, workload)])
     if jobs is None and not isinstance(workload, Sized):

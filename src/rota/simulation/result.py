@@ -25,7 +25,7 @@ _PARTED = 0.1  # relative difference between the two sides of Little's law that 
 class Result:
     """What was measured after the warm-up; arrays have one entry per type (K,). Intervals are half-widths at 95 % confidence.
 
-    Every job counts that came after the warm-up, also one that was not done at the end (`unfinished`): with the time it had been there.
+    Every job that came after the warm-up counts; one that was not done at the end (`unfinished`) counts with its time in the system so far.
     If jobs kept piling up (`stable` is False), means and quantiles are not a number: `growing` names the types, and `growth` says how many
     jobs pile up per unit of time. A type of which fewer than 100 jobs were done (`unknown`) has no means, and if more than 5 % of the jobs
     present are of such types, there is no mean over all. A finite list of jobs always has means.
@@ -106,7 +106,7 @@ class Result:
             found.append("Too many of the jobs present are of such types for a mean over all: simulate more jobs.")
         for name, count in zip(names, self.unfinished.tolist(), strict=True):
             if count and self.stable:
-                found.append(f"{count:,} jobs of '{name}' were not done at the end: they count with the time they had been there.")
+                found.append(f"{count:,} jobs of '{name}' were not done at the end: they count with the time they had spent in the system.")
         apart = abs(self.little_response_time - self.mean_response_time)
         if apart > max(_PARTED * self.mean_response_time, 2 * self.interval):
             found.append(

@@ -149,7 +149,7 @@ def plan(
     """
     jobs, seed = None if jobs is None else whole("jobs", jobs, 0), whole("seed", seed, 0)
     if jobs is not None and jobs < 5000:
-        raise BadSpec([Problem("jobs", "must be at least 5000: fewer say nothing about waiting", jobs)])
+        raise BadSpec([Problem("jobs", "must be at least 5000: fewer are not enough to measure waiting", jobs)])
     check_system(system)
     if not (is_real(tuning_s) and tuning_s > 0):
         raise BadSpec([Problem("tuning_s", "must be positive and finite", tuning_s)])

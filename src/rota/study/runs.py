@@ -83,7 +83,7 @@ def policy_from_text(text: str) -> Policy:
     if "custom" in fields:
         policy, now = custom_at(fields["custom"]), source_of(fields["custom"], "policy")
         if now != fields["source"]:
-            rule = f"{fields['custom']} is not what it was when the study began (hash {fields['source']}, now {now})"
+            rule = f"{fields['custom']} has changed since the study began (hash {fields['source']}, now {now})"
             raise BadSpec([Problem("policy", rule)])
         return policy
     record = record_named(fields.pop("policy"))  # results of older releases: a name, and the fields

@@ -77,7 +77,7 @@ def defining(text: str) -> str:
 
 def _same(what: str, before: str, now: str) -> None:
     if before != now:
-        raise BadSpec([Problem("workload", f"{what} is not what it was when the study began (hash {before}, now {now})")])
+        raise BadSpec([Problem("workload", f"{what} has changed since the study began (hash {before}, now {now})")])
 
 
 def _sha256(path: Path) -> str:
