@@ -99,7 +99,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers get it too
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert errors.splitlines()[-2:] == ["what is finished is kept: the same command goes on from there", "rota: interrupted"]
+    assert errors.splitlines()[-2:] == ["finished runs are kept: the same command continues from there", "rota: interrupted"]
     assert "Traceback" not in errors
     assert journal_of(path).read_text(encoding="utf-8").count("\n") == 1
 

@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         submit.check_use(words)
         with _remarks():
             code = app(words, exit_on_error=False)
-        sys.stdout.flush()  # here, where a reader that has gone is no surprise
+        sys.stdout.flush()  # here, where a closed pipe is handled
     except CycloptsError:  # its message is printed already
         return 2
     except RotaError as error:

@@ -1,6 +1,6 @@
 """The names of the policies in the help of the verbs, from the registry.
 
-Docstrings have `{policies}` in their place, which is filled in when help is asked for: the registry needs numpy, and `rota` starts without.
+Docstrings have `{policies}` in their place, filled in when help is asked for: the registry needs numpy, and `rota` starts without it.
 """
 
 from __future__ import annotations

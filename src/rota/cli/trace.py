@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rota.traces import ImportReport, Trace
     from rota.traces.readers.ledger import ImportProgress
 
-trace = App(name="trace", help="Traces: real logs of jobs, from the import to what they tell.")
+trace = App(name="trace", help="Traces: real logs of jobs, from import to analysis.")
 trace.command(trace_info.info)
 trace.command(trace_group.group)
 trace.command(trace_parts.cut)
@@ -66,7 +66,7 @@ def import_(
     time_unit
         For plain tables: the unit of their times (seconds if not given).
     nodes
-        For alibaba_openb: the list of nodes, which tells the capacity of one.
+        For alibaba_openb: the list of nodes, which gives the capacity of one.
     """
     check_output(output, force)
     from rota.traces import import_trace

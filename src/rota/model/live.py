@@ -33,7 +33,7 @@ class LiveSettings(BaseModel):
     memory_limit: Literal["auto", "cgroup", "rlimit", "none"] = Field(
         default="auto", description="how a job is held to its memory; auto: cgroup v2 if available, else RLIMIT_AS"
     )
-    learn: bool = Field(default=True, description="whether the rota is designed anew when arrivals or sizes drift from the plan")
+    learn: bool = Field(default=True, description="whether the rota is redesigned when arrivals or sizes drift from the plan")
     window: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
         default=None, description="how far back learning looks, in units of time"
     )

@@ -1,4 +1,4 @@
-"""Which files to read, and in which format: told by what is in them, not by their names."""
+"""Which files to read, and in which format: decided by their content, not by their names."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def choose(source: Source, format: str | None = None, options: Options | None = 
 
 
 def _readers(head: Head, options: Options) -> list[Reader]:
-    """All readers, the most particular first. Which columns a plain table has, its head tells if no option does."""
+    """All readers, the most particular first. The columns of a plain table come from the options, or else from its head."""
     readers = [borg2019.READER, *google2011.READERS, alibaba_openb.reader(options.nodes), swf.READER, rota_events.READER]
     columns = options.columns or table.plain_columns(head)
     return [*readers, table.reader(columns, options.time_unit or "s")] if columns else readers
@@ -98,7 +98,7 @@ def _checked_format(format: str | None, options: Options) -> str | None:
 
 
 def _expand(source: Source) -> tuple[list[Path], list[Path]]:
-    """The files that were named one by one, and those found in directories and by patterns; hidden ones are left alone."""
+    """The files that were named one by one, and those found in directories and by patterns; hidden ones are skipped."""
     named: dict[Path, None] = {}
     found: dict[Path, None] = {}
     for text in _texts(source):
@@ -125,9 +125,9 @@ def _texts(source: Source) -> list[str]:
 
 
 def _unknown(head: Head | None, format: str | None, options: Options) -> Problem:
-    """What to say when nothing fits: what was looked for, and what was found."""
+    """The problem when no format fits: what was looked for, and what was found."""
     if head is not None and head.container == "unknown":
-        return Problem("content", "is neither text nor a sound parquet file")
+        return Problem("content", "is neither text nor a valid parquet file")
     readers = [reader for reader in _readers(Head("unknown"), options) if format in (None, reader.format)]
     lines = [f"{reader.format}: {reader.looks_for}" for reader in readers]
     if not options.columns and format in (None, "table"):
