@@ -6,7 +6,7 @@ never need more than there is, by what the jobs themselves noted.
 
 A job notes the time every few milliseconds. Between two notes that are close to each other it surely ran; where they are far apart it may
 have been stopped, or the machine was busy, and nothing is said of it. `python -m benchmarks kill_storm` runs it, and
-`tests/live/test_kill_storm.py` a short one.
+`tests/live/system/test_kill_storm.py` a short one.
 """
 
 from __future__ import annotations

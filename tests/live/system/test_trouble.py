@@ -149,7 +149,7 @@ def test_full_disk(tmp_path: Path) -> None:
 
     It says so, questions are answered, and even a daemon that is killed then and started on the full disk goes on.
     """
-    inside = Path(__file__).with_name("full_disk_daemon.py")
+    inside = Path(__file__).parents[1] / "full_disk_daemon.py"
     (tmp_path / "state").mkdir()
     mount = ["unshare", "--mount", "--map-root-user", "--propagation", "private", "sh", "-c"]
     script = f"mount -t tmpfs -o size=6m,mode=700 tmpfs {tmp_path}/state"
