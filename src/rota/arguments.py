@@ -5,6 +5,7 @@ A file that they name is written whole or not at all.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from rota.errors import BadSpec, Problem
 
-__all__ = ["checked_path", "is_real", "whole", "whole_file", "with_parameters_of", "write_text"]
+__all__ = ["checked_path", "is_real", "parse_json", "read_text", "whole", "whole_file", "with_parameters_of", "write_text"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -42,6 +43,24 @@ def checked_path(path: object, place: str = "file") -> Path:
     if not isinstance(path, str | PathLike) or "\0" in str(path):
         raise BadSpec([Problem(place, "must be the path of a file", path)])
     return Path(path)
+
+
+def read_text(path: str | PathLike[str]) -> str:
+    """The text of a file; raises `BadSpec` where there is none to read."""
+    try:
+        return checked_path(path).read_bytes().decode("utf-8")
+    except OSError as error:
+        raise BadSpec([Problem("file", f"cannot be read: {error.strerror or error}")], str(path)) from None
+    except UnicodeDecodeError as error:
+        raise BadSpec([Problem("file", f"is not UTF-8 text: {error.reason} at byte {error.start}")], str(path)) from None
+
+
+def parse_json(text: str, source: str | None = None) -> Any:
+    """What a text of JSON says; raises `BadSpec` if it is none. `source` is the file that it comes from."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise BadSpec([Problem("file", f"is not JSON: {error}")], source) from None
 
 
 @contextmanager

@@ -72,3 +72,29 @@ def test_metaphors_do_not_come_back(page: Path) -> None:
     """Outside of code, pages use technical words: names of things, not house, floor, crew, brain, room or being told."""
     words = re.sub(r"^```.*?^```$|`[^`\n]+`", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     assert not re.findall(r"\b(?:house|floor|crew|brain|rooms?|told)\b", words, re.IGNORECASE)
+
+
+def _modules_of_the_architecture() -> set[str]:
+    """Modules in the first column of the second table: `a.b`, and `.c` for one beside the last."""
+    page = (DOCS / "explanation/architecture.md").read_text(encoding="utf-8").partition("Inside the packages:")[2]
+    found: set[str] = set()
+    for line in page.splitlines():
+        if not line.startswith("| `"):
+            continue
+        package = ""
+        for name in re.findall(r"`([\w.]+)`", line.split("|")[1]):
+            package = package if name.startswith(".") else name.rpartition(".")[0]
+            found.add(f"rota.{package}{name}" if name.startswith(".") else f"rota.{name}" if not name.startswith("rota.") else name)
+        if "live." in line.split("|")[1] and (DOCS.parent / "src/rota/live" / name.rpartition(".")[2]).is_dir():
+            found |= {f"rota.{name}.{inner}" for inner in re.findall(r"`(\w+)`", line.split("|")[2])}
+    return found
+
+
+def test_modules_of_the_architecture_exist() -> None:
+    """Every module that the page names is there; and it names every module of `rota.live`."""
+    named, source = _modules_of_the_architecture(), DOCS.parent / "src"
+    there = {".".join(path.relative_to(source).with_suffix("").parts) for path in (source / "rota").rglob("*.py")}
+    there |= {name.removesuffix(".__init__") for name in there}
+    assert named - {"rota.web", "rota.slurm"} <= there  # these two are planned
+    live = {name for name in there if name.startswith("rota.live.") and not name.endswith("__init__")}
+    assert live - named <= {"rota.live.resources.kind"}

@@ -277,7 +277,7 @@ class Machine(RuleBasedStateMachine):
                 seen = None if job.state == JobState.WAITING else self.look(key)
                 found[job.id] = recovery._interpret(job, seen, BOOT, True, job.pid is not None)
         self.handle(Recovered(jobs, found, self.note))
-        for id, (seen, _) in found.items():
+        for id, (seen, _, _) in found.items():
             if seen is not None and seen.state == "lost":
                 self.machine.pop((id, self.lifecycle.jobs[id].attempt), None)
                 self.handle(AttemptOver(id, self.lifecycle.jobs[id].attempt, seen))

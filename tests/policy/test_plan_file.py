@@ -130,3 +130,14 @@ def test_two_units_in_one_file():
     assert rota.model.spec.parse_system(text + '[live]\ntime_unit = "h"\n').time_unit == "h"
     with pytest.raises(rota.BadSpec, match=r'live.time_unit: is not time_unit = "h" at the top'):
         rota.model.spec.parse_system(text + '[live]\ntime_unit = "min"\n')
+
+
+def test_settings_in_place_of_those_of_the_file():
+    """What is given takes the place of the entry of the same name; a unit of time is that of the system too; a wrong value is refused."""
+    plan = PlanFile(paper_example(0.5), rota.FCFS(), LiveSettings(grace_s=3.0, learn=False))
+    changed = plan.with_settings({"grace_s": 7.0, "time_unit": "h"})
+    assert (changed.live.grace_s, changed.live.learn) == (7.0, False)
+    assert changed.system.time_unit == changed.live.time_unit == "h"
+    assert plan.with_settings({}).live == plan.live
+    with pytest.raises(rota.BadSpec, match="grace_s"):
+        plan.with_settings({"grace_s": -1.0})

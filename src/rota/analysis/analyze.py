@@ -14,7 +14,7 @@ from rota.analysis.phase_type import phase_count, solve_phase_type
 from rota.analysis.qbd import solve_qbd
 from rota.analysis.queue import TypeQueue
 from rota.analysis.solution import QueueLength, empty_queue
-from rota.analysis.words import remarks_on, require_accurate
+from rota.analysis.words import SMALL_ERROR, remarks_on, require_accurate
 from rota.analysis.work import heavy_traffic_constant, work_bounds
 from rota.arrays import Array
 from rota.display import html_lines, html_table, html_title, number
@@ -28,7 +28,6 @@ __all__ = ["Analysis", "analyze", "analyze_process"]
 
 Sizes = Literal["as given", "exponential"]
 
-_ACCURATE = 1e-3  # largest relative error of exact values that are used without being asked for
 _SMALL = 150  # phases up to which a matrix per level is the simplest and fast
 
 
@@ -203,7 +202,7 @@ class Analysis:
         if not self.stable or self.exact_time_s > QUICK_S:
             return False
         try:
-            return bool(np.isfinite(self.exact).all()) and self.accuracy < _ACCURATE
+            return bool(np.isfinite(self.exact).all()) and self.accuracy < SMALL_ERROR
         except (NotConverged, Infeasible):
             return False
 
@@ -313,7 +312,7 @@ class Analysis:
             columns |= {"E[Q] at least": self.lower, "at most": self.upper}
             columns |= {"predicted": self.prediction} if self.exponential else {}
         # Showing an object should take no time: exact values are shown where they are known or quick to compute.
-        exact = "exact" in vars(self) or (self.has_exact and self.accurate)
+        exact = "exact" in vars(self) or self.has_exact
         if exact:
             columns |= {"exact": self.exact, "E[T]": self.response_time}
         rows = [(name, *(number(column[i], 5) for column in columns.values())) for i, name in enumerate(self.system.names)]

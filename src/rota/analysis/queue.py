@@ -24,12 +24,10 @@ from scipy.special import gammaincc, gammaln
 
 from rota.arrays import Array
 from rota.process import ModulatingProcess
+from rota.process.process import DENSE_STATES
 from rota.threads import one_thread
 
 __all__ = ["TypeQueue", "erlang_c", "relative_completions"]
-
-
-_DENSE = 1500
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +157,7 @@ def relative_completions(process: ModulatingProcess, ring_rate: Array) -> Array:
         gained = excess[order] / process.exit_rate[order]
         delta = np.empty(N)
         delta[order] = -np.concatenate([[0.0], np.cumsum(gained)[:-1]])
-    elif N <= _DENSE:
+    elif N <= DENSE_STATES:
         G = process.generator.toarray()
         with one_thread(N):
             delta = np.linalg.solve(G - np.outer(np.ones(N), process.stationary), -excess)

@@ -11,10 +11,11 @@ from rota.errors import NotConverged
 if TYPE_CHECKING:
     from rota.analysis.analyze import Analysis
 
-__all__ = ["FEW_DIGITS", "LARGEST_ERROR", "remarks_on", "require_accurate"]
+__all__ = ["FEW_DIGITS", "LARGEST_ERROR", "SMALL_ERROR", "remarks_on", "require_accurate"]
 
 FEW_DIGITS = 1e-6  # an estimated relative error above this is worth a remark,
-LARGEST_ERROR = 1e-2  # and above this the value is not called exact
+SMALL_ERROR = 1e-3  # below this the value is shown without being asked for,
+LARGEST_ERROR = 1e-2  # and above this it is not called exact
 _WIDE = 2.0  # bounds further apart than this factor prove little
 
 

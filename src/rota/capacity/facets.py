@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from rota.arrays import Array
 from rota.capacity.load import Load
-from rota.capacity.schedules import list_schedules
+from rota.capacity.schedules import LISTED, list_schedules
 from rota.errors import Infeasible, NotConverged, TooManySchedules
 from rota.model import System
 
 __all__ = ["Facets", "active_facets"]
 
-_LIMIT = 20_000  # maximal schedules
 _SAME = 1e-7
 
 
@@ -78,10 +77,10 @@ def active_facets(system: System, best: Load) -> Facets:
     """The facets at which the arrivals of a system leave the capacity region. Needs a list of its maximal schedules (at most 20,000)."""
     arriving = np.asarray(system.arrival_rate > 0)
     try:
-        schedules = list_schedules(system, maximal=True, limit=_LIMIT)
+        schedules = list_schedules(system, maximal=True, limit=LISTED)
     except TooManySchedules as error:
         raise Infeasible(
-            f"the facets need a list of all maximal schedules, and there are more than {_LIMIT:,} (about {error.estimate:.3g}): "
+            f"the facets need a list of all maximal schedules, and there are more than {LISTED:,} (about {error.estimate:.3g}): "
             'against MaxWeight, use max_weight="simulation"'
         ) from None
     maximal = np.unique(schedules[:, arriving], axis=0)

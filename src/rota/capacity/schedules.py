@@ -20,6 +20,7 @@ from rota.kernel import compiled
 from rota.model import System
 
 __all__ = [
+    "LISTED",
     "CountEstimate",
     "estimate_count",
     "fits",
@@ -31,6 +32,7 @@ __all__ = [
 
 
 BLOCK = 65_536
+LISTED = 20_000  # maximal schedules that are looked at one by one, where that is a part of something larger
 _COUNTABLE = 1_000_000  # up to here counting is as quick as estimating
 
 

@@ -95,7 +95,6 @@ def _plan(file: Path, policy: str | None, given: dict[str, object]) -> PlanFile:
     """The plan to run: read, or made from a system; with the settings of the command line."""
     from dataclasses import replace
 
-    from rota.model.live import live_settings
     from rota.policy import read_plan_file
 
     if file.suffix == ".toml":
@@ -104,9 +103,7 @@ def _plan(file: Path, policy: str | None, given: dict[str, object]) -> PlanFile:
         plan = read_plan_file(file)
         if policy is not None:
             plan = replace(plan, policy=_policy(policy), predicted={})
-    settings = live_settings(plan.live.model_dump(exclude_unset=True) | given, plan.system.resources)
-    system = plan.system if "time_unit" not in given else plan.system.replace(time_unit=given["time_unit"])
-    plan = replace(plan, system=system, live=settings)
+    plan = plan.with_settings(given)
     if plan.system.time_unit is None:
         remark(_in_seconds(plan.system))
     return plan

@@ -43,7 +43,6 @@ _PATIENCE_S = 30.0  # the time they may take where no time limit is given
 _ALWAYS_S = 1.0  # what is estimated to take less is always done
 _LIGHT = 100_000  # states times types of a loop whose prediction is a matter of milliseconds
 _FEW = 1000  # slots of a type that stand for more where exact values take too long
-_ACCURATE = 1e-2  # exact values with a larger error are not used
 
 
 @dataclass(frozen=True)
@@ -276,8 +275,6 @@ def _best(at: _Rates, by: Yardstick) -> SwitchingRate:
                 break
             k, before = nearest, value
         if by == "exact":
-            if at(rate).accuracy > _ACCURATE:
-                raise NotConverged(f"the exact values are right to {at(rate).accuracy:.0%} only")
             return SwitchingRate(at.chosen(rate), rate, value, by, 1e-6)
         least = min(minimize_on_log_scale(at.least, *around)[1], *(at.least(float(rate)) for rate in grid))
     except OutOfTime:

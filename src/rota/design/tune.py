@@ -25,6 +25,7 @@ from scipy.optimize import minimize
 from rota.analysis import analyze
 from rota.arrays import Array, Int
 from rota.capacity import Load, list_schedules
+from rota.capacity.schedules import LISTED
 from rota.design.deadline import Deadline, OutOfTime
 from rota.design.fairness import ResponseLimits
 from rota.design.switching import Yardstick, fast_switching_limit, measure
@@ -362,7 +363,7 @@ def _reordered(route: object, order: Int | Array) -> object:
 def _pool(system: System, best_load: Load) -> Int:
     """Maximal schedules that could be worth running: those of highest value at the prices of the load."""
     try:
-        maximal = list_schedules(system, maximal=True, limit=20_000)
+        maximal = list_schedules(system, maximal=True, limit=LISTED)
     except TooManySchedules:
         return best_load.candidates
     worth = maximal @ best_load.type_price

@@ -106,7 +106,7 @@ class Executor:
         if jobs:
             self.tell(describe_found(jobs))
         self.handle(Recovered(jobs, found, policy_state))
-        for id, (seen, _) in found.items():
+        for id, (seen, _, _) in found.items():
             if seen is not None and seen.state == "lost":
                 self.supervisors.clear(id, self.lifecycle.jobs[id].attempt, seen)
 

@@ -454,9 +454,15 @@ class Lifecycle:
         self.scheduler.state.clock[0] = self._now
         found = dict(event.found)
         over: list[tuple[Job, Attempt]] = []
-        for id, (seen, _) in event.found.items():
+        for id, (seen, _, since_known) in event.found.items():
+            job = self.jobs[id]
+            if job.since_boot is not None and not since_known:
+                job.since_boot = None
+                self._changed(job)
+            if seen is None and job.state != JobState.WAITING:  # it was to start or to stop, and never began
+                job.state, job.share, job.since_boot = JobState.WAITING, {}, None
+                self._changed(job)
             if seen is not None and seen.state == "ended":
-                job = self.jobs[id]
                 job.share = {}  # nobody has it any more
                 if was_stopped(job, seen):
                     self._over(id, job.attempt, seen)
@@ -464,14 +470,14 @@ class Lifecycle:
         self._refit([job for job in event.jobs if job.state in BEFORE_START and not is_unwanted(job)])
         found = {id: seen for id, seen in found.items() if self.jobs[id].sequence is not None}
         for id in sorted(found, key=lambda id: (found[id].state != JobState.RUNNING, self.jobs[id].sequence)):
-            job, (seen, state) = self.jobs[id], found[id]
+            job, (seen, state, _) = self.jobs[id], found[id]
             if seen is not None and seen.state == "ended":
                 over.append((job, seen))
                 continue
             self._put(job, state)
             if seen is not None:
                 self._go_on(job, seen)
-        for id, (seen, _) in found.items():  # suspended ones come last: others may have their cores by now
+        for id, (seen, _, _) in found.items():  # suspended ones come last: others may have their cores by now
             if seen is not None and self.jobs[id].state == JobState.SUSPENDED:
                 self.allocation.hold(self.jobs[id])
         self._ask_policy(event.policy_state, over)

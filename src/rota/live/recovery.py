@@ -39,25 +39,21 @@ def find_attempts(
 
 def _interpret(job: Job, seen: Attempt | None, boot: str, same_boot: bool, began: bool) -> Found:
     """What became of a job. `began`: it was started, whatever became of its record."""
-    if not same_boot:
-        job.since_boot = None
     if seen is None:
-        return Found(None, JobState.WAITING)
+        return Found(None, JobState.WAITING, same_boot)
     if not same_boot and (seen.state == "lost" or (seen.state == "absent" and (began or job.state != JobState.STARTING))):
         seen = Attempt("lost", boot="another")  # what the record said may not have reached the disk
     elif seen.state == "absent" and began:
         seen = Attempt("lost", error=VANISHED)
     if seen.state == "lost":
-        job.since_boot = None  # nobody knows how long it ran
-        return Found(seen, JobState.STOPPING)
+        return Found(seen, JobState.STOPPING, since_known=False)  # it is unknown how long it ran
     if seen.state == "absent" and job.cancel:
         seen = Attempt("ended", boot=boot)  # it was never run, and is not wanted any more
     elif seen.state == "absent" and job.state not in IN_SERVICE:
-        job.state, job.share = JobState.WAITING, {}
-        return Found(None, JobState.WAITING)
+        return Found(None, JobState.WAITING, same_boot)
     # One that is being cancelled still runs, for the scheduler.
     runs = job.state in IN_SERVICE or (job.cancel and job.state == JobState.STOPPING)
-    return Found(seen, JobState.RUNNING if runs else job.state)
+    return Found(seen, JobState.RUNNING if runs else job.state, same_boot)
 
 
 def saved_policy_state(note: Any, boot: str, plan: int) -> tuple[bool, dict[str, Any] | None]:

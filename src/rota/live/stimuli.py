@@ -121,10 +121,14 @@ class PlanInstalled:
 
 
 class Found(NamedTuple):
-    """What the machine has of a job of an earlier daemon: its attempt, None if it has none, and its state for the scheduler."""
+    """What the machine has of a job of an earlier daemon: its attempt, None if it has none, and its state for the scheduler.
+
+    `since_known`: since when it is in service, as the earlier daemon wrote it, still holds.
+    """
 
     seen: Attempt | None
     state: JobState
+    since_known: bool = True
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from rota.arguments import is_real
 from rota.arrays import Array
 from rota.errors import BadSpec, Infeasible, Problem, problems_of
 
-__all__ = ["MAX_CV", "Finite", "NonNegative", "Positive", "Probability", "SizeDistribution"]
+__all__ = ["MAX_CV", "ComputedMean", "Finite", "NonNegative", "Positive", "Probability", "SizeDistribution"]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
@@ -91,6 +91,15 @@ class SizeDistribution(BaseModel):
     def scv(self) -> float:
         """The squared coefficient of variation: variance over mean²."""
         return self.variance / self.moment(1) ** 2
+
+
+class ComputedMean(SizeDistribution):
+    """A distribution whose mean is no field of it."""
+
+    @property
+    def mean(self) -> float:
+        """E[X]."""
+        return self.moment(1)
 
 
 def _multiplied(value: Any, factor: float) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from rota.arrays import Array
-from rota.model.distribution import MAX_CV, Finite, Positive, Probability, SizeDistribution
+from rota.model.distribution import MAX_CV, ComputedMean, Finite, Positive, Probability, SizeDistribution
 
 __all__ = ["Coxian", "Erlang", "Exponential", "Fitted", "Hyperexponential", "PhaseType", "PhaseTypeFamily"]
 
@@ -105,7 +105,7 @@ class Erlang(PhaseTypeFamily):
         return rng.gamma(self.phases, self.mean / self.phases, n)
 
 
-class Hyperexponential(PhaseTypeFamily):
+class Hyperexponential(ComputedMean, PhaseTypeFamily):
     """With probability `probabilities[j]` exponential of mean `means[j]`: cv ≥ 1."""
 
     time_fields = ("means",)
@@ -121,16 +121,11 @@ class Hyperexponential(PhaseTypeFamily):
         _sums_to_one(self.probabilities, "probabilities")
         return self
 
-    @property
-    def mean(self) -> float:
-        """E[X]."""
-        return self.moment(1)
-
     def _build(self) -> tuple[Array, Array]:
         return np.array(self.probabilities), -np.diag(1.0 / np.array(self.means))
 
 
-class Coxian(PhaseTypeFamily):
+class Coxian(ComputedMean, PhaseTypeFamily):
     """Phases in a row with the given rates; after phase j the job goes on with probability `proceed[j]`, else it is done."""
 
     rate_fields = ("rates",)
@@ -144,11 +139,6 @@ class Coxian(PhaseTypeFamily):
         if not self.rates or len(self.proceed) != len(self.rates) - 1:
             raise ValueError("a Coxian with n rates needs n − 1 probabilities to proceed")
         return self
-
-    @property
-    def mean(self) -> float:
-        """E[X]."""
-        return self.moment(1)
 
     def _build(self) -> tuple[Array, Array]:
         rates = np.array(self.rates)
@@ -186,7 +176,7 @@ class Fitted(PhaseTypeFamily):
         return a, rate * (np.eye(k, k=1) - np.eye(k))
 
 
-class PhaseType(PhaseTypeFamily):
+class PhaseType(ComputedMean, PhaseTypeFamily):
     """A general phase-type distribution: start vector `initial` and subgenerator `generator`."""
 
     rate_fields = ("generator",)
@@ -212,11 +202,6 @@ class PhaseType(PhaseTypeFamily):
         if np.linalg.cond(T) > 1e14:
             raise ValueError("generator has phases that are never left for good")
         return self
-
-    @property
-    def mean(self) -> float:
-        """E[X]."""
-        return self.moment(1)
 
     def _build(self) -> tuple[Array, Array]:
         return np.array(self.initial), np.array(self.generator)

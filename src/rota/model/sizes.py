@@ -12,10 +12,10 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from rota.arrays import Array
-from rota.model.distribution import MAX_CV, Finite, NonNegative, Positive, SizeDistribution
+from rota.model.distribution import MAX_CV, ComputedMean, NonNegative, Positive, SizeDistribution
 from rota.model.phase_types import Coxian, Erlang, Exponential, Fitted, Hyperexponential, PhaseType
 
-__all__ = ["BoundedPareto", "Deterministic", "Empirical", "Finite", "LogNormal", "Positive", "Size", "Weibull"]
+__all__ = ["BoundedPareto", "Deterministic", "Empirical", "LogNormal", "Size", "Weibull"]
 
 
 class Deterministic(SizeDistribution):
@@ -57,7 +57,7 @@ class LogNormal(SizeDistribution):
         return rng.lognormal(math.log(self.mean) - self._sigma2 / 2, math.sqrt(self._sigma2), n)
 
 
-class BoundedPareto(SizeDistribution):
+class BoundedPareto(ComputedMean):
     """Pareto with exponent `shape` between `low` and `high`: density ∝ x^(−shape−1)."""
 
     time_fields = ("low", "high")
@@ -72,11 +72,6 @@ class BoundedPareto(SizeDistribution):
         if self.low >= self.high:
             raise ValueError("low must be below high")
         return self
-
-    @property
-    def mean(self) -> float:
-        """E[X]."""
-        return self.moment(1)
 
     def moment(self, k: int) -> float:
         """E[X^k] = s L^k/(1−(L/H)^s) · ∫ over [1, H/L] of y^(k−s−1) dy, the integral by expm1 so that k ≈ s is no special case."""
@@ -110,7 +105,7 @@ class Weibull(SizeDistribution):
         return rng.weibull(self.shape, n) * (self.mean / math.gamma(1 + 1 / self.shape))
 
 
-class Empirical(SizeDistribution):
+class Empirical(ComputedMean):
     """One of the given values, with the given weights (equal ones if left out)."""
 
     time_fields = ("values",)
@@ -124,11 +119,6 @@ class Empirical(SizeDistribution):
         if self.weights is not None and (len(self.weights) != len(self.values) or sum(self.weights) <= 0):
             raise ValueError("weights need the length of values and a positive sum")
         return self
-
-    @property
-    def mean(self) -> float:
-        """E[X]."""
-        return self.moment(1)
 
     def moment(self, k: int) -> float:
         """The weighted mean of value^k."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rota.arguments import checked_path
+from rota.arguments import read_text
 from rota.errors import BadSpec, Problem
 from rota.model.live import LiveSettings
 from rota.model.system import System
@@ -33,13 +33,7 @@ class Spec:
 
 def read_spec(path: str | Path) -> Spec:
     """Reads the file of a system, once. Raises `BadSpec` with every problem at once."""
-    try:
-        text = checked_path(path).read_bytes().decode("utf-8")
-    except OSError as error:
-        raise BadSpec([Problem("file", f"cannot be read: {error.strerror or error}")], str(path)) from None
-    except UnicodeDecodeError as error:
-        raise BadSpec([Problem("file", f"is not UTF-8 text: {error.reason} at byte {error.start}")], str(path)) from None
-    return parse_spec(text, str(path))
+    return parse_spec(read_text(path), str(path))
 
 
 def read_system(path: str | Path) -> System:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, V
 
 from rota.errors import BadSpec, Problem, problems_of
 from rota.model import Preemption
-from rota.model.sizes import Finite, Positive
+from rota.model.distribution import Finite, Positive
 from rota.policy.codec import Codec
 from rota.policy.msr import MSR, EmptySlots, Opening, Route
 from rota.policy.registry import Policy

@@ -9,15 +9,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rota.arguments import parse_json, read_text
 from rota.errors import BadSpec, Problem, version_problem
 from rota.model import System, system_from_dict, system_to_dict
 from rota.model.live import LiveSettings, live_settings
 from rota.policy.codec import policy_from_dict, policy_to_dict
-from rota.policy.files import text_of
 from rota.policy.msr import MSR
 from rota.policy.registry import Policy
 
@@ -50,6 +51,12 @@ class PlanFile:
         elif self.system.time_unit is not None:
             object.__setattr__(self, "live", self.live.model_copy(update={"time_unit": self.system.time_unit}))
 
+    def with_settings(self, given: Mapping[str, object]) -> PlanFile:
+        """The plan with these entries of the `[live]` table in place of its own. A unit of time is that of the system too."""
+        live = live_settings(self.live.model_dump(exclude_unset=True) | dict(given), self.system.resources)
+        system = self.system.replace(time_unit=given["time_unit"]) if "time_unit" in given else self.system
+        return replace(self, system=system, live=live)
+
 
 def plan_file_to_json(plan: PlanFile) -> str:
     """The file's text."""
@@ -66,10 +73,7 @@ def plan_file_to_json(plan: PlanFile) -> str:
 
 def plan_file_from_json(text: str, source: str | None = None) -> PlanFile:
     """Reads a plan; raises `BadSpec` with the problems of the text."""
-    try:
-        raw = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise BadSpec([Problem("file", f"is not JSON: {error}")], source) from None
+    raw = parse_json(text, source)
     if isinstance(raw, dict) and "rota_policy" in raw and "rota_plan" not in raw:
         raise BadSpec([Problem("file", "is a policy and not a plan: rota serve SYSTEM.toml --policy FILE runs it")], source)
     if not isinstance(raw, dict) or "rota_plan" not in raw:
@@ -97,7 +101,7 @@ def plan_file_from_json(text: str, source: str | None = None) -> PlanFile:
 
 def read_plan_file(path: str | Path) -> PlanFile:
     """Reads a plan from its file."""
-    return plan_file_from_json(text_of(path), str(path))
+    return plan_file_from_json(read_text(path), str(path))
 
 
 def _is_number(value: object) -> bool:

@@ -25,11 +25,11 @@ from rota.errors import BadSpec
 from rota.policy import stationary_law
 from rota.process.check import field_problems, frozen_field
 
-__all__ = ["SETUP", "TIMER", "ModulatingProcess"]
+__all__ = ["DENSE_STATES", "SETUP", "TIMER", "ModulatingProcess"]
 
 
 TIMER, SETUP = -1, -2  # triggers; i ≥ 0 means: completion of type i
-_DENSE = 1500
+DENSE_STATES = 1500  # up to here a full matrix is as quick as a sparse one
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class ModulatingProcess:
         elif self.loop is not None:
             law = 1.0 / self.exit_rate  # the same flow goes through every state of a loop
             law = law / law.sum()
-        elif N <= _DENSE:
+        elif N <= DENSE_STATES:
             law = stationary_law(self.generator.toarray())
         else:
             balance = sp.vstack([self.generator.T.tocsr()[:-1], np.ones((1, N))], format="csc")

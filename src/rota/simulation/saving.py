@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rota.arguments import write_text
-from rota.errors import BadSpec, Infeasible, Problem
+from rota.arguments import parse_json, read_text, write_text
+from rota.errors import BadSpec, Infeasible, Problem, version_problem
 from rota.imported import source_of
 from rota.model import System, system_from_dict, system_to_dict
 from rota.policy import Custom, Policy, policy_from_dict, policy_to_dict
 from rota.policy.custom import place_of_custom
-from rota.policy.files import text_of
 from rota.simulation.compare import Comparison, Difference
 from rota.simulation.replicate import Replications
 from rota.simulation.result import Result
@@ -50,14 +49,11 @@ def save_result(result: Saved, path: str | Path) -> None:
 def read_result(path: str | Path) -> Saved:
     """Reads what `save_result` wrote."""
     source = str(path)
-    try:
-        raw = json.loads(text_of(path))
-    except json.JSONDecodeError as error:
-        raise BadSpec([Problem("file", f"is not JSON: {error}")], source) from None
+    raw = parse_json(read_text(path), source)
     if not isinstance(raw, dict) or "rota_result" not in raw:
         raise BadSpec([Problem("file", 'is not a result of Rota: it needs "rota_result": 1 (from: rota.save_result)')], source)
-    if raw["rota_result"] != RESULT_VERSION:
-        raise BadSpec([Problem("rota_result", f"this release reads version {RESULT_VERSION} of the format", raw["rota_result"])], source)
+    if wrong := version_problem("rota_result", raw["rota_result"], RESULT_VERSION, "simulate again"):
+        raise BadSpec([wrong], source)
     try:
         found = _whole(raw["saved"])
     except BadSpec as error:

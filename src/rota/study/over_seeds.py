@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.stats import t as student
+
+from rota.simulation.statistics import spread_interval
 
 __all__ = ["over_seeds"]
 
-_CONFIDENCE = 0.95
 _SAME = ("policy", "load", "switching_rate", "setup_rate", "jobs", "names", "resources", "case")
 _MEANS = (
     *("p50", "p90", "p95", "p99", "p99.9", "mean_waiting_time", "mean_slowdown"),
@@ -51,8 +51,6 @@ def _mean(values: pl.Series) -> Any:
 
 
 def _half_width(runs: pl.DataFrame) -> float:
-    n = len(runs)
-    if n == 1:
+    if len(runs) == 1:
         return float(runs["interval"][0])
-    values = runs["mean_response_time"].to_numpy()
-    return float(student.ppf(0.5 + _CONFIDENCE / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    return float(spread_interval(runs["mean_response_time"].to_numpy(), np.ones(len(runs))))

@@ -24,7 +24,7 @@ from rota.model.system import check_system
 from rota.policy import MSR, Policy
 from rota.simulation import Comparison, Difference, Result, SimulationProgress, compare, compare_pair, enough_jobs
 from rota.study.plan_growth import Limit, against_load, limit_of
-from rota.study.plan_policies import analysis_of, capacity_needed, design_rotas, policies_of, small
+from rota.study.plan_policies import analysis_of, capacity_needed, design_rotas, policies_of
 from rota.study.plan_words import choose, in_words, overload_text
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Plan:
     @property
     def exact(self) -> bool:
         """Whether the exact response times of the rota are known, beside bounds and prediction."""
-        return self.analysis.stable and small(self.analysis)
+        return self.analysis.has_exact
 
     def difference(self, name: str) -> Difference:
         """Mean response time of a policy minus that of the recommended one, on the same jobs."""

@@ -16,7 +16,7 @@ from rota.errors import RotaError
 from rota.model import System
 from rota.policy import MSR, Policy, record_of
 from rota.simulation import Result, simulate
-from rota.study.plan_policies import analysis_of, design_rotas, policies_of, small
+from rota.study.plan_policies import analysis_of, design_rotas, policies_of
 
 __all__ = ["Limit", "against_load", "limit_of", "loads_around"]
 
@@ -95,7 +95,7 @@ def _row(load: float, name: str, result: Result) -> dict[str, Any]:
         if as_given and answer.stable:  # bounds for other sizes than the simulated ones would mislead
             row |= {"lower": answer.little(answer.lower), "upper": answer.little(answer.upper)}
             row["prediction"] = answer.little(answer.prediction) if answer.exponential else None
-            row["exact"] = answer.mean_response_time if small(answer) else None
+            row["exact"] = answer.mean_response_time if answer.has_exact else None
     return row
 
 

@@ -16,7 +16,7 @@ from rota.model import Preemption, System
 from rota.policy import MSR, POLICY_NAMES, Policy, policy_name, record_of
 from rota.simulation import SimulationProgress, simulate
 
-__all__ = ["Rotas", "analysis_of", "capacity_needed", "design_rotas", "policies_of", "small"]
+__all__ = ["Rotas", "analysis_of", "capacity_needed", "design_rotas", "policies_of"]
 
 _MODELS: dict[Preemption, tuple[Preemption, ...]] = {"full": ("full",), "none": ("none",), "setup": ("setup", "none")}
 _BALANCED_S = 4.0  # for the balanced rota at each load
@@ -76,11 +76,6 @@ def analysis_of(system: System, policy: MSR) -> tuple[Analysis, bool]:
         return analyze(system, policy), True
     except Infeasible:
         return analyze(system, policy, sizes="exponential"), False
-
-
-def small(analysis: Analysis) -> bool:
-    """Whether exact values can be used: they take at most a second or two, and are accurate."""
-    return analysis.has_exact and (not analysis.stable or analysis.accurate)
 
 
 def capacity_needed(best: Load) -> float | None:

@@ -195,7 +195,8 @@ class Watched:
             demand = job.demand if job.kind == OWN else None
             self.scheduler.put(job.id, job.kind, estimate=job.estimate, demand=demand, sequence=job.sequence, state=job.state)
         np.testing.assert_array_equal(self.scheduler.state.free, old.state.free)
-        self.obey(self.scheduler.recall(saved, self.now))
+        self.scheduler.remember(saved)
+        self.obey(self.scheduler.look_again(self.now))
 
     # -------------------------------------------------------------------------------------------------------- what must hold
 

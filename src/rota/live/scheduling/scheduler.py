@@ -423,7 +423,7 @@ class Scheduler:
         return twin
 
     def save(self) -> dict[str, Any]:
-        """What the policy remembers, for a later `recall`."""
+        """What the policy remembers, for a later `remember`."""
         s = self.state
         return {
             "clock": float(s.clock[0]),
@@ -438,11 +438,6 @@ class Scheduler:
         """A job that was told to stop had not been started on the machine: it waits again, and holds nothing."""
         self._hold(self.jobs[id], JobState.WAITING)
         self._undone = True
-
-    def recall(self, saved: dict[str, Any], now: float) -> Decision:
-        """Goes on where a saved scheduler was, with the jobs that are on this one now."""
-        self.remember(saved)
-        return self.look_again(now)
 
     def remember(self, saved: dict[str, Any]) -> None:
         """The policy is where it was on a saved scheduler. It is not asked anything yet."""
