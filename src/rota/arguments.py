@@ -46,7 +46,7 @@ def checked_path(path: object, place: str = "file") -> Path:
 
 
 def read_text(path: str | PathLike[str]) -> str:
-    """The text of a file; raises `BadSpec` where there is none to read."""
+    """The text of a file; raises `BadSpec` if it cannot be read."""
     try:
         return checked_path(path).read_bytes().decode("utf-8")
     except OSError as error:
@@ -56,7 +56,7 @@ def read_text(path: str | PathLike[str]) -> str:
 
 
 def parse_json(text: str, source: str | None = None) -> Any:
-    """What a text of JSON says; raises `BadSpec` if it is none. `source` is the file that it comes from."""
+    """The values of a JSON text; raises `BadSpec` if it is not JSON. `source` is the file that it comes from."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:

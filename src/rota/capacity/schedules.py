@@ -32,7 +32,7 @@ __all__ = [
 
 
 BLOCK = 65_536
-LISTED = 20_000  # maximal schedules that are looked at one by one, where that is a part of something larger
+LISTED = 20_000  # maximal schedules that a larger computation lists at most
 _COUNTABLE = 1_000_000  # up to here counting is as quick as estimating
 
 

@@ -94,7 +94,7 @@ class SizeDistribution(BaseModel):
 
 
 class ComputedMean(SizeDistribution):
-    """A distribution whose mean is no field of it."""
+    """A distribution whose mean is computed, and is not a field."""
 
     @property
     def mean(self) -> float:
