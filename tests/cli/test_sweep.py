@@ -32,7 +32,8 @@ def test_json_is_the_table_of_python(tmp_path, capsys):
     found = sweep(rota.read_system(PAPER), ["first-fit", "pMSR", "server-filling"], **grid, workers=0)
     assert fields["runs"] == len(found) == len(read_results(path)) == 2 * (2 + 4 + 2)
     assert fields["cases"] == over_seeds(found).to_dicts()
-    assert printed.err.splitlines() == [
+    remarks = [line for line in printed.err.splitlines() if "runs done" not in line]  # a slow machine shows how far it is
+    assert remarks == [
         "server-filling at load 0.5, 0.7: ServerFilling needs one resource, and demands and capacity that are powers of two of one unit",
         f"16 runs in {path}",
     ]
