@@ -20,7 +20,7 @@ from rota.study.plan_growth import Limit
 if TYPE_CHECKING:
     from rota.study.plan import Plan
 
-__all__ = ["choose", "in_three", "in_words", "overload_text", "title_of", "who_pays"]
+__all__ = ["choose", "in_three", "in_words", "overload_text", "title_of", "worse_off"]
 
 _SAME = 0.01  # relative: a smaller difference does not matter in practice
 _UNSURE = 0.1  # relative: a mean that is worse by more than this is never called as good, even if the difference is not significant
@@ -56,7 +56,7 @@ def choose(results: dict[str, Result], limits: dict[str, Limit], load: float) ->
         return chosen, "It is the only one whose mean response time is known: under the others jobs pile up, or too few are done."
     if not others:
         sure = all(name == chosen or compare_pair(result, settled[chosen]).significant for name, result in settled.items())
-        how = ", and the difference is significant" if sure else "; not every difference is significant, and it takes more jobs to know"
+        how = ", and the difference is significant" if sure else "; not every difference is significant: simulate more jobs to be sure"
         return chosen, f"It has the lowest mean response time of all policies compared{how}."
     reason = f"It is as good as {_listed(others)}: differences are within the error of the simulation, or below {_SAME:.0%}.\n"
     if can_grow and chosen != alike[0]:
@@ -75,7 +75,7 @@ def in_words(plan: Plan) -> list[str]:
     name, result = plan.recommended_name, plan.results[plan.recommended_name]
     return [
         f"Run {title_of(name)} ({name}): mean response time {result.mean_response_time:.4g} ± {result.interval:.2g}.",
-        *who_pays(plan),
+        *worse_off(plan),
         *result.remarks,
         *plan.reason.split("\n"),
         *(_against(plan, other) for other in reversed(_COMMON) if other != name),
@@ -88,11 +88,11 @@ def in_words(plan: Plan) -> list[str]:
 def in_three(plan: Plan) -> list[str]:
     """The sentences below the name of the policy: which type pays, why this policy, its gain over a common one, how far load can grow."""
     common = next(name for name in _COMMON if name != plan.recommended_name)
-    first = [*who_pays(plan), *plan.results[plan.recommended_name].remarks]
+    first = [*worse_off(plan), *plan.results[plan.recommended_name].remarks]
     return [*first, plan.reason.replace("\n", " "), _against(plan, common), _growth(plan)]
 
 
-def who_pays(plan: Plan) -> list[str]:
+def worse_off(plan: Plan) -> list[str]:
     """The type that loses most under the recommended policy, compared with the policy that is best for that type.
 
     A mean over all jobs hides it: a policy may serve many small jobs well and leave a few large ones waiting.
@@ -112,7 +112,7 @@ def who_pays(plan: Plan) -> list[str]:
     own = f"{chosen.response_time[i]:.3g} ± {chosen.response_time_interval[i]:.2g}"
     other = f"{least[i]:.3g} ± {others[best].response_time_interval[i]:.2g}"
     waits = f"{chosen.waiting_time[i]:.3g}"
-    return [f"Type '{names[i]}' pays for it: {own} on average, of which {waits} waiting; {other} under {title_of(best)} ({best})."]
+    return [f"Type '{names[i]}' does worse than under another policy: {own} on average, of which {waits} waiting; {other} under {title_of(best)} ({best})."]
 
 
 def _against(plan: Plan, other: str) -> str:
