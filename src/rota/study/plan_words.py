@@ -25,7 +25,7 @@ __all__ = ["choose", "in_three", "in_words", "overload_text", "title_of", "worse
 _SAME = 0.01  # relative: a smaller difference does not matter in practice
 _UNSURE = 0.1  # relative: a mean that is worse by more than this is never called as good, even if the difference is not significant
 _GROWTH = 1.05  # arrivals should be able to grow by this much
-_PAYS = 1.5  # a type that takes so many times as long as under another policy pays for what the others gain
+_WORSE = 1.5  # a type that takes so many times as long as under another policy is named
 
 _COMMON = ("first-fit", "fcfs")  # what most servers run
 
@@ -106,13 +106,14 @@ def worse_off(plan: Plan) -> list[str]:
     least = means.min(axis=0)
     times = np.where(np.isfinite(least) & ~np.isnan(chosen.response_time), chosen.response_time / least, 0.0)
     i = int(times.argmax())
-    if times[i] < _PAYS:
+    if times[i] < _WORSE:
         return []
     best = list(others)[int(means[:, i].argmin())]
     own = f"{chosen.response_time[i]:.3g} ± {chosen.response_time_interval[i]:.2g}"
     other = f"{least[i]:.3g} ± {others[best].response_time_interval[i]:.2g}"
     waits = f"{chosen.waiting_time[i]:.3g}"
-    return [f"Type '{names[i]}' does worse than under another policy: {own} on average, of which {waits} waiting; {other} under {title_of(best)} ({best})."]
+    here = f"Type '{names[i]}' does worse than under another policy: {own} on average, of which {waits} waiting"
+    return [f"{here}; {other} under {title_of(best)} ({best})."]
 
 
 def _against(plan: Plan, other: str) -> str:
