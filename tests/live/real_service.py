@@ -1,15 +1,17 @@
-"""The real service with the types of `fake_service`, for the same tests of the interface."""
+"""The real service with two types on two cores, for tests of the HTTP interface and the client."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import rota
-from live.fake_service import CAPACITY, TYPES
 from rota.live.messages import ENDED, STATES
 from rota.live.service import Service
 from rota.model.live import LiveSettings
 from rota.policy import PlanFile
+
+TYPES = {"small": {"cores": 1.0}, "large": {"cores": 2.0}}
+CAPACITY = {"cores": 2.0}
 
 
 @asynccontextmanager
