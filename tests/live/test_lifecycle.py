@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
@@ -22,7 +23,7 @@ from rota.events import EVENTS, End, Start, decode_event, encode_event
 from rota.live import lifecycle as lifecycle_module
 from rota.live import new_jobs as new_jobs_module
 from rota.live import recovery
-from rota.live.actions import Do
+from rota.live.actions import Action, Do
 from rota.live.errors import NoSuchJob, Refused
 from rota.live.jobs import BEFORE_START, ENDED, IN_SERVICE, NEXT_STATES, Job, JobState
 from rota.live.lifecycle import Lifecycle, is_unwanted
@@ -471,6 +472,59 @@ def test_the_same_events_give_the_same_outcome():
         return [(copy(outcome.actions), outcome.events, sorted(outcome.changed)) for outcome in found]
 
     assert outcomes() == outcomes()
+
+
+def started(preemption: str, count: int, hand_over: bool) -> tuple[Lifecycle, dict]:
+    """A lifecycle under MaxWeight with so many large jobs that it has started; `hand_over`: the starts are carried out."""
+    requests: dict = {}
+    plan = plan_of(SYSTEM, "max-weight", preemption=preemption, **({"releasable": {"cells": True}} if preemption == "suspend" else {}))
+    lifecycle = Lifecycle(
+        plan,
+        1,
+        seeded(np.random.SeedSequence(3)),
+        Allocation(SYSTEM, plan.live),
+        boot=BOOT,
+        find_ended=lambda id: None,
+        find_request=requests.__getitem__,
+    )
+    lifecycle.handle(Recovered([], {}, None), At(1.0, 1.0))
+    outcome = arrive(lifecycle, requests, "large", count)
+    if hand_over:
+        lifecycle.handle(HandedOver(outcome.actions), At(2.0, 2.0))
+    return lifecycle, requests
+
+
+def arrive(lifecycle, requests, type, count):
+    """So many jobs of a type are submitted together."""
+    new = lifecycle.accept(JobRequest(argv=["true"], type=type, array=(1, count)), "token", At(2.0, 2.0))
+    requests[new.request.id] = new.request
+    return lifecycle.handle(new, At(2.0, 2.0))
+
+
+@pytest.mark.parametrize("preemption", ["suspend", "requeue"])
+def test_a_cancelled_job_that_the_policy_stops_keeps_ending(preemption):
+    """It is not suspended or requeued on its way to the end, and nothing starts on what it still holds."""
+    lifecycle, requests = started(preemption, 2, hand_over=True)
+    lifecycle.handle(ChangeJobs(Change.CANCEL, [2]), At(3.0, 3.0))
+    outcome = arrive(lifecycle, requests, "small", 20)  # MaxWeight wants six small ones now
+    assert lifecycle.jobs[2].state == JobState.STOPPING
+    assert not [action for action in outcome.actions if action.job == 2]
+    assert lifecycle.jobs[1].state == (JobState.SUSPENDED if preemption == "suspend" else JobState.STOPPING)
+    running = sum(job.state == JobState.STARTING for job in lifecycle.jobs.values())
+    assert running == (3 if preemption == "suspend" else 0)  # the cells of job 2 are not free yet
+    lifecycle.handle(AttemptOver(2, 1, Attempt("ended", boot=BOOT, pid=9, exit_code=143, asked_to_end=True)), At(4.0, 4.0))
+    assert 2 not in lifecycle.jobs
+    assert sum(job.state == JobState.STARTING for job in lifecycle.jobs.values()) > running
+
+
+def test_a_job_cancelled_before_its_start_was_carried_out():
+    """If the policy takes its start back it ends at once: it waits for nothing."""
+    lifecycle, requests = started("suspend", 2, hand_over=False)
+    lifecycle.handle(ChangeJobs(Change.CANCEL, [2]), At(3.0, 3.0))
+    outcome = arrive(lifecycle, requests, "small", 20)
+    assert [ended.job.id for ended in outcome.ended] == [2]
+    assert Action(Do.START, 2, 1) in outcome.withdrawn
+    assert End(2, "cancelled", None, outcome.ended[0].job.response_s, None) in outcome.events
 
 
 def test_the_diagram_shows_every_step():

@@ -255,6 +255,7 @@ class Lifecycle:
             job.cancel, job.reason = Cancel.NOW if now else Cancel.GRACEFUL, _CANCELLED
             if job.state != JobState.SUSPENDED:  # a suspended job stays suspended until it ends: others may have its cores by now
                 job.state = JobState.STOPPING
+            self.scheduler.will_end(id)
             self._act(Do.KILL if now else Do.END, job)
         else:
             if job.state == JobState.WAITING:
@@ -281,8 +282,13 @@ class Lifecycle:
         out, ask_again = self._out, False
         out.decisions_s.append(self.scheduler.decision_s)
         suspends = self.settings.preemption == "suspend"
+        never_begun: list[Job] = []  # cancelled before their start was carried out
         for id in decision.stop:
             job = self.jobs[id]
+            if job.cancel:  # it is ending already
+                if self._withdraw_start(job):
+                    never_begun.append(job)
+                continue
             stopped: Event = Suspend(id) if suspends else Requeue(id)
             out.events.append(stopped)
             if self._withdraw_start(job):  # its start was decided, but not carried out yet
@@ -312,6 +318,10 @@ class Lifecycle:
             out.starts += 1
             out.events.append(Start(id, job.attempt, texts_of(job.share)))
             self._act(Do.START, job)
+        for job in never_begun:
+            job.started, job.since_boot = None if job.attempt == 1 else job.started, None
+            self.allocation.release(job)
+            self._end(job, JobState.CANCELLED, job.reason)
         if ask_again:
             self._do(self.scheduler.look_again(self._now))
 
@@ -507,6 +517,7 @@ class Lifecycle:
             self._running(AttemptRunning(job.id, job.attempt, seen.supervisor or 0))
             # The signal may not have been sent; sending it twice does no harm.
             if job.cancel:
+                self.scheduler.will_end(job.id)
                 self._act(Do.KILL if job.cancel == Cancel.NOW else Do.END, job)
             elif job.state == JobState.SUSPENDED:
                 self._act(Do.SUSPEND, job)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TABLE_FORMATS", "check_table_name", "flat_table", "latex_table", "pandas_table", "save_table"]
 
-TABLE_FORMATS = ("csv", "parquet", "json", "tex")
+TABLE_FORMATS = ("csv", "tex", "parquet", "json")
 _OF_RESOURCES = ("utilization", "resources")
 _SPECIAL = {"\\": r"\textbackslash{}", **{c: f"\\{c}" for c in "&%$#_{}"}, "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 
@@ -49,7 +49,7 @@ def check_table_name(path: Path, place: str = "path") -> str:
     """The format for the extension of a file."""
     kind = path.suffix.removeprefix(".").lower()
     if kind not in TABLE_FORMATS:
-        raise BadSpec([Problem(place, f"must end in {', '.join('.' + name for name in TABLE_FORMATS)}", str(path))])
+        raise BadSpec([Problem(place, f"must end in .{', .'.join(TABLE_FORMATS[:-1])} or .{TABLE_FORMATS[-1]}", str(path))])
     return kind
 
 

@@ -71,6 +71,7 @@ class Entry:
     sequence: int
     place: int = -1  # in the arrays of the state; −1 for an own job
     state: JobState = JobState.WAITING  # WAITING, RUNNING, SUSPENDED or STOPPING
+    ending: bool = False  # its user cancelled it: it cannot be suspended any more, and does not start again
 
 
 class Scheduler:
@@ -183,6 +184,7 @@ class Scheduler:
         self._own_ready, self._own_held = OwnJobs(len(system.capacity)), np.zeros_like(self._own_held)
         for old in here:
             job = self._add(old.id, old.kind, old.estimate, old.demand, old.sequence, old.state)
+            job.ending = old.ending
             if job.place >= 0:
                 self.state.finish[job.place] = finish[old.place]
         may_stop, self._may_stop = self._may_stop, False  # this decision stops no job; the next one may
@@ -327,7 +329,7 @@ class Scheduler:
             for i in np.flatnonzero(yielding):
                 for _ in range(int(s.running[i] - want[i])):
                     job = self._by_place[int(s.older[s.first_waiting[i]] if s.first_waiting[i] >= 0 else s.newest[i])]
-                    self._hold(job, JobState.SUSPENDED if self.stop == "suspend" else JobState.STOPPING)
+                    self._hold(job, JobState.SUSPENDED if self.stop == "suspend" and not job.ending else JobState.STOPPING)
                     decision.stop.append(job.id)
         for i in np.flatnonzero(s.running < want):
             for _ in range(int(want[i] - s.running[i])):
@@ -357,7 +359,7 @@ class Scheduler:
                 if rank >= want[i]:
                     if job.state == JobState.WAITING:
                         break  # the started ones are the oldest
-                    if job.state == JobState.SUSPENDED or (job.state == JobState.RUNNING and self.stop == "suspend"):
+                    if job.state == JobState.SUSPENDED or (job.state == JobState.RUNNING and self.stop == "suspend" and not job.ending):
                         used = used + job.demand * self.kept_when_suspended
                 place, rank = s.newer[place], rank + 1
         return bool((used <= s.capacity).all())
@@ -412,7 +414,8 @@ class Scheduler:
         """An independent scheduler in the same state; what never changes is shared."""
         twin = copy.copy(self)
         twin.jobs = {
-            job.id: Entry(job.id, job.kind, job.demand, job.estimate, job.sequence, job.place, job.state) for job in self.jobs.values()
+            job.id: Entry(job.id, job.kind, job.demand, job.estimate, job.sequence, job.place, job.state, job.ending)
+            for job in self.jobs.values()
         }
         twin._own = {id: twin.jobs[id] for id in self._own}
         twin._own_ready, twin._own_held = self._own_ready.copy(), self._own_held.copy()
@@ -432,6 +435,10 @@ class Scheduler:
             "mode": s.mode.tolist(),
             "random": [int(x) for x in s.random],
         }
+
+    def will_end(self, id: int) -> None:
+        """A job was cancelled while it ran. For the policy it still runs; if it is to stop, it holds what it has until it is gone."""
+        self.jobs[id].ending = True
 
     def never_began(self, id: int) -> None:
         """A job that the policy stopped had not started on the machine: it waits again, and holds nothing."""
