@@ -56,7 +56,7 @@ def design(
     opening
         Without preemption: whether new slots open at the end of a move or as soon as there is room.
     max_response_time
-        With --objective response-time: the largest mean response time that a type may have, as in --max-response-time.train 5.
+        With --objective response-time or close: the largest mean response time that a type may have, as in --max-response-time.train 5.
     time_limit
         Seconds that the design may take. What would take longer is done by the prediction, with a remark.
     """

@@ -31,7 +31,7 @@ from rota.design.deadline import Deadline, OutOfTime
 from rota.design.fairness import ResponseLimits
 from rota.design.stable_rates import largest_stable_switching_rate
 from rota.design.switching import Rates, Yardstick, fast_switching_limit, measure, minimize_on_log_scale
-from rota.design.targets import Marginals, best_single_schedule, rounded_up, spend_each, spend_together
+from rota.design.targets import Marginals, Target, best_single_schedule, rounded_up, spend_each, spend_together
 from rota.design.tour import short_tour
 from rota.design.tune import TuneProgress, tune_within
 from rota.errors import Infeasible, NotConverged, Unstable
@@ -42,13 +42,14 @@ from rota.threads import one_thread
 
 __all__ = ["Close", "close_rotas", "find_close"]
 
-_LEVELS = (0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 0.95)  # of the way from ρ to 1
+_LEVELS = (0.55, 0.85, 0.25, 0.7, 0.4, 0.95, 0.1)  # of the way from ρ to 1, in the order in which they are tried
 _FINALISTS = 6  # rotas that are compared exactly
 _STATES = 300  # of the moves of a rota that drains in parallel, and of a balanced rota
 _RATES = 7  # switching rates at which a rota is predicted
 _EXACT_VALUES = 12  # exact values that the comparison of one rota takes, about
 _ALWAYS_S = 0.5  # what is estimated to take less is done in any case
 _TUNED = 3  # close rotas that are tuned
+_PERFECT = 0.02  # a single schedule whose jobs wait for less than this part of their time in service need not be improved
 _TRUST = 0.1  # a rota with exact values is taken before one that is predicted to be better by no more than this
 _HOPELESS = 10.0  # a balanced rota that is worse by this factor is not
 _LEAST_WEIGHT = 1e-3  # a candidate that runs less than this is left out, if the others still serve the work
@@ -79,9 +80,12 @@ def find_close(
     (`rota.design.tune`), the balanced rota with them where it is not far worse, and the best of them as long as that helps.
     """
     rated: list[tuple[float, int, MSR]] = []
+    least = float(system.offered_work.sum() / system.arrival_rate.sum())  # no policy has less: the mean time in service
     for rota in close_rotas(deadline, system, best, like):
         value, policy = _rated(system, rota, "prediction", deadline)
         rated.append((value, len(rated), policy))
+        if len(policy.weights) == 1 and value <= (1 + _PERFECT) * least and not (limits is not None and limits.any):
+            return Close(policy)
     rated = sorted(entry for entry in rated if np.isfinite(entry[0]))
     if not rated:
         raise Infeasible("no close rota is stable at any switching rate")
@@ -153,9 +157,7 @@ def close_rotas(deadline: Deadline, system: System, best: Load, like: MSR) -> It
     seen: set[bytes] = set()
     known = best.candidates
     for part in _LEVELS:
-        level = best.load + part * (1 - best.load)
-        plain = [marginals.proportional(level), marginals.marginal(level)]
-        for target in [*plain, *(rounded_up(marginals, x) for x in plain)]:
+        for target in _targets(marginals, best.load + part * (1 - best.load)):
             if deadline.left_s < deadline.budget_s / 2 and seen:
                 return
             try:
@@ -171,6 +173,13 @@ def close_rotas(deadline: Deadline, system: System, best: Load, like: MSR) -> It
                 if key not in seen:
                     seen.add(key)
                     yield from _looped(system, like, filled, shares)
+
+
+def _targets(marginals: Marginals, level: float) -> Iterator[Target]:
+    """Those of a level, each also with whole numbers for as many types as can be."""
+    for target in (marginals.marginal(level), marginals.proportional(level)):
+        yield rounded_up(marginals, target)
+        yield target
 
 
 def _alone(like: MSR, schedule: Int) -> MSR:

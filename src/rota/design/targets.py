@@ -31,6 +31,7 @@ __all__ = ["Marginals", "Target", "best_single_schedule", "rounded_up", "spend_e
 _STEPS = 60  # of a bisection
 _POINTS = 400  # at which slopes are known
 _SMALL_PRICE = 0.05  # what a type costs at least, as a part of its largest share of a resource
+_LOAD_S = 0.3  # the load of a target need not be proved, only attained
 _EDGE = 0.999  # the load of a target that was rounded up stays below this
 
 
@@ -109,7 +110,7 @@ class Marginals:
     def target(self, slots: Array) -> Target:
         """A target, with the load of a system that offers so much work."""
         system = self.system.replace(arrival_rate=slots * self.system.service_rate)
-        return Target(slots, system_load(system, gap=1e-5, time_limit_s=1.0))
+        return Target(slots, system_load(system, gap=1e-4, time_limit_s=_LOAD_S))
 
 
 def rounded_up(marginals: Marginals, target: Target) -> Target:
