@@ -1,5 +1,8 @@
 """Close rotas: single schedules, distances, all preemption models, and exact values beside simulated ones."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -105,6 +108,17 @@ def test_in_words():
     (sentence, *_) = explain_design(found, rota.analyze(system, found.policy))
     assert "slots in common, which never change" in sentence
     assert "a switch waits for at most" in sentence
+
+
+def test_the_picture():
+    """The picture of the documentation is what its script draws, and shows the rotas of the designs."""
+    pictures = Path(__file__).parents[2] / "docs/pictures"
+    drawn = runpy.run_path(str(pictures / "close_rota.py"))
+    assert drawn["svg"]() == (pictures / "close-rota.svg").read_text(encoding="utf-8")
+    system = rota.System([drawn["CORES"]], [[1], [drawn["LARGE"]]], drawn["WORK"], [1, 1])
+    assert {tuple(row) for row in rota.system_load(system).candidates.tolist()} == set(drawn["CORNERS"])
+    close = design_policy(system, "none", objective="close", time_limit_s=3)
+    assert {tuple(row) for row in close.candidates.tolist()} == set(drawn["CLOSE"])
 
 
 def test_limits_on_response_times():

@@ -36,11 +36,11 @@ def _about_the_distance(policy: MSR) -> str:
         return "Run these counts always: nothing ever switches."
     moves = np.maximum(W - np.roll(W, -1, axis=0), 0).sum(axis=1)
     always, slots = int(W.min(axis=0).sum()), W.sum(axis=1)
-    what = "end" if policy.preemption == "none" else "stop"
-    most = f"{int(moves.max())} job{'s' if moves.max() > 1 else ''}"
+    most = f"at most {int(moves.max())} job{'s' if moves.max() > 1 else ''}"
+    switch = f"waits for {most} to end" if policy.preemption == "none" else f"stops {most}"
     return (
         f"The {len(W)} schedules have {always} of {int(slots.min())} to {int(slots.max())} slots in common, which never change; "
-        f"a switch waits for at most {most} to {what}."
+        f"a switch {switch}."
     )
 
 
