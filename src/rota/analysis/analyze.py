@@ -16,6 +16,7 @@ from rota.analysis.phase_type import phase_count, solve_phase_type
 from rota.analysis.qbd import solve_qbd
 from rota.analysis.queue import TypeQueue
 from rota.analysis.solution import QueueLength, empty_queue
+from rota.analysis.together import STACKED_STATES, means_together
 from rota.analysis.words import SMALL_ERROR, remarks_on, require_accurate
 from rota.analysis.work import heavy_traffic_constant, work_bounds
 from rota.arrays import Array
@@ -215,6 +216,15 @@ class Analysis:
         """E[Q_i]. Raises `NotConverged` if the estimated relative error of one of them is above 1 %."""
         require_accurate(self)
         return np.array([self.queue_length(i).mean for i in range(len(self.system.names))])
+
+    @cached_property
+    def exact_means(self) -> Array:
+        """E[Q_i] as `exact` has it, without the law, for searches: several times as fast for small processes of exponential sizes."""
+        if len(self.process) > STACKED_STATES or not self.exponential:
+            return self.exact
+        self.require_stable()
+        with one_thread(len(self.process)):
+            return means_together(self.queues)
 
     @cached_property
     def variance(self) -> Array:

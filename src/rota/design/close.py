@@ -51,7 +51,7 @@ _ALWAYS_S = 0.5  # what is estimated to take less is done in any case
 _TUNED = 3  # close rotas that are tuned
 _PERFECT = 0.02  # a single schedule whose jobs wait for less than this part of their time in service need not be improved
 _TRUST = 0.1  # a rota with exact values is taken before one that is predicted to be better by no more than this
-_HOPELESS = 10.0  # a balanced rota that is worse by this factor is not
+_HOPELESS = 50.0  # a balanced rota that is worse by this factor is not
 _LEAST_WEIGHT = 1e-3  # a candidate that runs less than this is left out, if the others still serve the work
 
 
@@ -104,13 +104,13 @@ def find_close(
             policy = tune_within(within, system, policy, best, by=by, limits=limits, progress=progress).policy
         tuned.append((_value(system, policy, by, remark), number, policy))
 
-    share_s = deadline.left_s / (3 * _TUNED)
+    share_s = deadline.left_s / (4 * _TUNED)
     for _, number, policy in rated[:_TUNED]:
         tune(number, policy, min(share_s, deadline.left_s))
     if not remark:
         for value, number, policy in _balanced(system, like, deadline):
             if value <= _HOPELESS * min(tuned)[0]:
-                tune(number, policy, deadline.left_s / 2)
+                tune(number, policy, 0.8 * deadline.left_s)
     _, number, policy = min(tuned)
     tune(number, policy, deadline.left_s)
     return Close(min(tuned)[2], remark)
@@ -120,7 +120,8 @@ def _balanced(system: System, like: MSR, deadline: Deadline) -> list[tuple[float
     """The balanced rota at its best rate, if exact values of it take little time: on a small server tuning may get further from there."""
     if like.preemption == "full" or np.maximum(like.candidates - np.roll(like.candidates, -1, axis=0), 0).sum() > _STATES:
         return []
-    value, policy = _rated(system, like, "prediction", deadline)
+    early = like.replace(opening="early") if like.preemption == "none" else like
+    value, policy = _rated(system, early, "prediction", deadline)
     return _exactly(system, [(value, -1, policy)], deadline, False) if np.isfinite(value) else []
 
 
@@ -243,7 +244,12 @@ def _rated(system: System, policy: MSR, by: Yardstick, deadline: Deadline) -> tu
         return measure(at(1.0), by), policy
     if by == "exact":  # the rate of the prediction is at hand
         middle = float(np.log(policy.switching_rate))
-        rate, value = minimize_on_log_scale(lambda rate: at.value(rate, "exact"), middle - 1.5, middle + 1.5, 0.05)
+
+        def value_at(rate: float) -> float:
+            deadline.check()
+            return at(rate).little(at(rate).exact_means) if at(rate).stable else np.inf
+
+        rate, value = minimize_on_log_scale(value_at, middle - 1.5, middle + 1.5, 0.05)
         return value, policy.replace(switching_rate=rate)
     try:
         edge = largest_stable_switching_rate(system, policy)

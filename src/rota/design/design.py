@@ -30,7 +30,7 @@ Objective = Literal["load", "response-time", "close"]
 RouteChoice = Route | Literal["random", "search"]
 
 _LOAD_S = 5.0  # the load may take that much in any case: without it there is no rota
-_CLOSE_S = 8.0  # close rotas are found in less, and tuning them for longer gains little
+_CLOSE_S = 9.0  # close rotas are found in less, and tuning them for longer gains little
 _FAR = 1e6  # setups beyond so many times the service rates are as good as free, or never done
 
 
