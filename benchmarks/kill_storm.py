@@ -29,7 +29,7 @@ def run(arguments: Sequence[str] = ()) -> None:
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as directory:
         seen = storm(
-            Path(directory), given.kills, seed=given.seed, shrinking=given.shrinking, tell=lambda text: print(f"  {text}", flush=True)
+            Path(directory), given.kills, seed=given.seed, shrinking=given.shrinking, log_line=lambda text: print(f"  {text}", flush=True)
         )
     for what, value in seen.items():
         print(f"{what:<30} {value:>8}")

@@ -6,7 +6,7 @@ never need more than there is, by what the jobs themselves noted.
 
 A job notes the time every few milliseconds. Between two notes that are close to each other it surely ran; where they are far apart it may
 have been stopped, or the machine was busy, and nothing is said of it. `python -m benchmarks kill_storm` runs it, and
-`tests/live/test_kill_storm.py` a short one.
+`tests/live/system/test_kill_storm.py` a short one.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Storm(Trial):
         else:
             self.answered[name] = found.ids
 
-    def rage(self, kills: int, load: float = 2.5, tell: Any = lambda text: None) -> None:
+    def rage(self, kills: int, load: float = 2.5, log_line: Any = lambda text: None) -> None:
         """Kills the daemon so often, a third of the times while it starts; about every second start has another plan."""
         stop = threading.Event()
         work = sum(need * weight for need, weight in zip(NEEDS.values(), (1 / 2, 1 / 3, 1 / 6), strict=True)) * 0.075 * 1.8 / CELLS
@@ -155,7 +155,7 @@ class Storm(Trial):
                     self.kills["another file given"] += 1
                 self.daemon.start(wait=False)
                 if number % 50 == 0:
-                    tell(f"{number} kills, {sum(map(len, self.answered.values()))} jobs, {time.monotonic() - began:.0f} s")
+                    log_line(f"{number} kills, {sum(map(len, self.answered.values()))} jobs, {time.monotonic() - began:.0f} s")
             self.daemon.until_it_answers()
         finally:
             stop.set()
@@ -217,7 +217,7 @@ def check_storm(storm: Storm, jobs: dict[int, Job]) -> dict[str, Any]:
     }
 
 
-def storm(directory: Path, kills: int, *, seed: int = 7, shrinking: bool = False, tell: Any = lambda text: None) -> dict[str, Any]:
+def storm(directory: Path, kills: int, *, seed: int = 7, shrinking: bool = False, log_line: Any = lambda text: None) -> dict[str, Any]:
     """A whole storm in an empty directory: rages, waits until all jobs have ended, and checks."""
     (directory / "done").mkdir()
     files = plans(directory, shrinking)
@@ -225,8 +225,8 @@ def storm(directory: Path, kills: int, *, seed: int = 7, shrinking: bool = False
         daemon.plan = files[0]
         daemon.start()
         trial = Storm(daemon, directory / "witness", random.Random(seed), CELLS, NEEDS, plans=files)
-        trial.rage(kills, tell=tell)
-        tell("waiting until all have ended")
+        trial.rage(kills, log_line=log_line)
+        log_line("waiting until all have ended")
         return check_storm(trial, _settle(daemon, trial))
 
 

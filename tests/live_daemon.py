@@ -245,7 +245,7 @@ def _fork_daemons(directory: Path) -> None:
     from rota.live.standard_error import LineWriter
     from rota.policy import read_plan_file
 
-    known, pid, tell = dict[str, Any](), 0, LineWriter()
+    known, pid, log_line = dict[str, Any](), 0, LineWriter()
     for line in sys.stdin:
         what, _, path = line.strip().partition(" ")
         if what == "start" and path not in known:
@@ -258,9 +258,9 @@ def _fork_daemons(directory: Path) -> None:
             try:
                 os.dup2(os.open(os.devnull, os.O_RDWR), 0)
                 os.dup2(0, 1)
-                asyncio.run(run_daemon(directory, known[path], tell=tell))
+                asyncio.run(run_daemon(directory, known[path], log_line=log_line))
             except BaseException as error:
-                tell(f"{type(error).__name__}: {error}")
+                log_line(f"{type(error).__name__}: {error}")
                 os._exit(1)
             os._exit(0)
         else:

@@ -45,7 +45,7 @@ async def open_service(
     """A service from its start to its end. `leave`: its jobs go on; else they are killed. `service.told` holds what it said."""
     told: list[str] = []
     directory.mkdir(exist_ok=True)
-    service = Service(directory, plan, recover=recover, tell=told.append)
+    service = Service(directory, plan, recover=recover, log_line=told.append)
     service.told = told  # type: ignore[attr-defined]
     await service.open()
     try:

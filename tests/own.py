@@ -13,14 +13,14 @@ from rota.model import Chunk
 
 
 def fill(state, target, order):
-    for r in range(state.room.shape[0]):
-        state.room[r] = state.capacity[r]
+    for r in range(state.residual.shape[0]):
+        state.residual[r] = state.capacity[r]
     for i in order:
         target[i] = 0
-        while target[i] < state.system[i] and fits_one(state.demand, state.room, i):
+        while target[i] < state.system[i] and fits_one(state.demand, state.residual, i):
             target[i] += 1
-            for r in range(state.room.shape[0]):
-                state.room[r] -= state.demand[i, r]
+            for r in range(state.residual.shape[0]):
+                state.residual[r] -= state.demand[i, r]
     return np.inf
 
 

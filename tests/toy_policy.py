@@ -39,7 +39,7 @@ def last_type_first(state: State, target: np.ndarray) -> float:
     K = target.shape[0]
     for k in range(K):
         i = K - 1 - k
-        while state.next_up[i] >= 0 and fits_one(state.demand, state.room, i):
+        while state.next_up[i] >= 0 and fits_one(state.demand, state.residual, i):
             take_next(state, target, i)
     return np.inf
 

@@ -1,6 +1,6 @@
 """Rota: which jobs should my server run together, and how long will people wait?
 
-`_HOME` lists the public names and the packages they live in. They are loaded on first use, so that `import rota` stays fast.
+`_HOME` lists the public names and the packages that define them. They are loaded on first use, so that `import rota` stays fast.
 """
 
 from __future__ import annotations

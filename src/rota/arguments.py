@@ -1,4 +1,4 @@
-"""What people give as arguments: what is meant is taken (1e5 jobs are 100,000), everything else is refused with the rule.
+"""Checks of arguments: what is clear is accepted (1e5 jobs are 100,000), everything else is refused with the rule.
 
 A file that they name is written whole or not at all.
 """
@@ -46,7 +46,7 @@ def checked_path(path: object, place: str = "file") -> Path:
 
 
 def read_text(path: str | PathLike[str]) -> str:
-    """The text of a file; raises `BadSpec` where there is none to read."""
+    """The text of a file; raises `BadSpec` if it cannot be read."""
     try:
         return checked_path(path).read_bytes().decode("utf-8")
     except OSError as error:
@@ -56,7 +56,7 @@ def read_text(path: str | PathLike[str]) -> str:
 
 
 def parse_json(text: str, source: str | None = None) -> Any:
-    """What a text of JSON says; raises `BadSpec` if it is none. `source` is the file that it comes from."""
+    """The values of a JSON text; raises `BadSpec` if it is not JSON. `source` is the file that it comes from."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -65,9 +65,9 @@ def parse_json(text: str, source: str | None = None) -> Any:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A name to write to, beside the file; at the end it takes its place. If that is not reached, nothing has changed."""
+    """A temporary file to write to, beside the target; at the end it replaces the target. On an error nothing changes."""
     target = path.resolve()  # what a link leads to, so that it stays a link
-    if target.exists() and not target.is_file():  # a device or a pipe has no place to take
+    if target.exists() and not target.is_file():  # a device or a pipe cannot be replaced
         yield path
         return
     beside = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
@@ -81,7 +81,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: str | PathLike[str], text: str) -> None:
-    """Writes a file; says where it cannot."""
+    """Writes a file; raises `BadSpec` with its path if it cannot."""
     try:
         with whole_file(checked_path(path)) as place:
             place.write_text(text, encoding="utf-8")
@@ -90,7 +90,7 @@ def write_text(path: str | PathLike[str], text: str) -> None:
 
 
 def with_parameters_of(other: Callable[_P, Any]) -> Callable[[Callable[..., _T]], Callable[_P, _T]]:
-    """A function that hands its arguments on to another one has the same parameters, for people, editors and type checkers."""
+    """Gives a function that passes its arguments on to another one the same parameters, for people, editors and type checkers."""
 
     def decorate(function: Callable[..., _T]) -> Callable[_P, _T]:
         own = signature(function)

@@ -81,7 +81,7 @@ def rough_duration(seconds: float, digits: int = 2) -> str:
 
 
 def verdict_cells(row: Mapping[str, Any], width: int) -> tuple[str, ...]:
-    """So many cells for a policy without a mean response time: why it has none. Empty if it has one."""
+    """The cells for a policy without a mean response time, with the reason. Empty if it has one."""
     if row["stable"] and not isnan(row["mean_response_time"]):
         return ()
     return ("not known" if row["stable"] else "unstable", *[""] * (width - 1))
@@ -98,7 +98,7 @@ def html_lines(text: str) -> str:
 
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[int] = (0,), most: int = _ROWS) -> str:
-    """A table of text: columns aligned right but for those listed in `left`. Of very many rows the first are shown."""
+    """A table of text: columns aligned right except those listed in `left`. Of very many rows the first are shown."""
 
     def line(tag: str, row: Sequence[str]) -> str:
         aligned = ("left" if j in left else "right" for j in range(len(row)))

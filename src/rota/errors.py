@@ -30,7 +30,7 @@ class RotaError(Exception):
 
 
 class RotaWarning(UserWarning):
-    """Something that is probably not meant, where the work goes on all the same."""
+    """Something is probably a mistake, but the work goes on."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class NotConverged(RotaError):
 
 
 class TooManySchedules(RotaError):
-    """There are more schedules than the limit allows; nothing was cut off in silence."""
+    """There are more schedules than the limit allows; nothing was left out silently."""
 
     def __init__(self, limit: int, estimate: float) -> None:
         self.limit, self.estimate = limit, estimate

@@ -1,7 +1,7 @@
 """The events of `events.jsonl`, the log of `rota serve`: one JSON object per line, with its number `n`, its time `t` and its name `event`.
 
-The daemon writes them. What reads the log (rebuilding a lost database, importing a log as a trace) uses the same definitions.
-`EVENTS_VERSION` is written with every `serve`, the first event of a daemon; logs from before it was written are of version 1, too.
+The daemon writes them. The readers of the log (rebuilding a lost database, importing a log as a trace) use the same definitions.
+`EVENTS_VERSION` is written with every `serve`, the first event of a daemon; older logs without it are of version 1, too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Serve(Event):
-    """A daemon began to serve, or goes on under another plan."""
+    """A daemon started, or switched to another plan."""
 
     name: ClassVar[str] = "serve"
     version: str  # of Rota
@@ -72,7 +72,7 @@ class Eligible(Event):
 
 @dataclass(frozen=True, slots=True)
 class Start(Event):
-    """A job was started. `numbers` are keys of their own in the log, as "cores": "0,3"; null where none were handed out."""
+    """A job was started. `numbers` are separate keys in the log, as "cores": "0,3"; null if the job got none."""
 
     name: ClassVar[str] = "start"
     job: int
@@ -127,7 +127,7 @@ class Swap(Event):
 
 @dataclass(frozen=True, slots=True)
 class Recover(Event):
-    """The database was brought up to date from this log; so many jobs were concerned."""
+    """The database was brought up to date from this log; `jobs` is the number of jobs concerned."""
 
     name: ClassVar[str] = "recover"
     jobs: int
@@ -135,20 +135,20 @@ class Recover(Event):
 
 _ALL = (Serve, Submit, Eligible, Start, Suspend, Resume, Requeue, End, Swap, Recover)
 EVENTS: dict[str, type[Event]] = {kind.name: kind for kind in _ALL}
-_KEYS = {"job_name": "name"}  # `name` is that of the event in Python, and that of the job in the log
+_KEYS = {"job_name": "name"}  # `name` is the event's name in Python, and the job's name in the log
 
 
 def encode_event(event: Event, n: int, t: float) -> dict[str, Any]:
-    """The object of the log."""
-    body = {_KEYS.get(each.name, each.name): getattr(event, each.name) for each in fields(event)}  # type: ignore[arg-type]
-    numbers = body.pop("numbers", {})
-    return {"n": n, "t": t, "event": event.name, **body, **numbers}
+    """The event as a JSON object of the log."""
+    values = {_KEYS.get(each.name, each.name): getattr(event, each.name) for each in fields(event)}  # type: ignore[arg-type]
+    numbers = values.pop("numbers", {})
+    return {"n": n, "t": t, "event": event.name, **values, **numbers}
 
 
 def decode_event(line: Mapping[str, Any]) -> Event | None:
-    """The event of an object of the log; None if it is of a kind that this version does not know, or a field that it needs is missing.
+    """The event of a JSON object of the log; None if its kind is unknown to this version, or a required field is missing.
 
-    Fields that a later version added are passed over.
+    Fields that a later version added are ignored.
     """
     kind = EVENTS.get(line.get("event", ""))
     if kind is None:

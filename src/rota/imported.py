@@ -29,7 +29,7 @@ def is_place(text: object) -> bool:
 
 
 def import_object(place: str, what: str) -> Any:
-    """The object at `module:name`. Modules in the working directory are found too, after all others; `what` is what the caller calls it."""
+    """The object at `module:name`. Modules in the working directory are found too, after all others; `what` names it in error messages."""
     module, _, name = place.partition(":")
     found = _module(module, place, what)
     if not hasattr(found, name):
@@ -70,7 +70,7 @@ def _module(name: str, place: str, what: str) -> ModuleType:
             raise BadSpec([Problem(what, f"module {name} cannot be imported: {error}", place)]) from error
         rule = f"there is no module {name}: write it as a file {name.rpartition('.')[2]}.py here, or install it"
         raise BadSpec([Problem(what, rule, place)]) from None
-    except Exception as error:  # whatever the module does
+    except Exception as error:  # anything that the module raises
         raise BadSpec([Problem(what, f"module {name} cannot be imported: {type(error).__name__}: {error}", place)]) from error
 
 
@@ -89,7 +89,7 @@ def _hash(text: bytes) -> str:
 
 
 def _edited(module: ModuleType, text: bytes) -> bool:
-    """Whether a function of a module is not what its source says: the file was edited after somebody else had loaded it."""
+    """Whether a function of a module is not what its source says: the file was edited after other code had loaded it."""
     compiled = compile(text, str(module.__file__), "exec", dont_inherit=True)
     written = {code.co_name: code for code in compiled.co_consts if isinstance(code, CodeType)}
     functions = (getattr(value, "py_func", value) for value in vars(module).values())  # numba's keep the function as py_func

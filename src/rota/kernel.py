@@ -5,7 +5,7 @@ allocated, so references to arrays need not be counted, which costs ten times wh
 compile this way.
 `forceinline=True` puts the functions into one another, so that the named tuples are not copied from call to call: three times faster again.
 
-Compiled code is kept on disk by `rota.kernel_cache`, which knows when a function that was put into another one has changed.
+Compiled code is kept on disk by `rota.kernel_cache`, which detects when a function that was put into another one has changed.
 """
 
 from __future__ import annotations

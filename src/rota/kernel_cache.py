@@ -1,6 +1,6 @@
 """Machine code on disk that is never stale.
 
-Numba keeps compiled code in files, and takes it for fresh as long as the file in which the function stands has not changed. But functions
+Numba keeps compiled code in files, and takes it as fresh while the file that defines the function has not changed. But functions
 of other files are compiled into it. So here the name of a file of machine code carries a digest of everything that went into it: the
 function and all that it reaches through the globals it names, as they are loaded in this process; the options of compilation; the fields of
 the named tuples among the arguments. A change of any of them leads to another name. A comment or a moved line changes nothing.

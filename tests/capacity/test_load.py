@@ -323,7 +323,7 @@ def test_work_that_floats_cannot_hold(arrivals, services):
 
 def test_a_demand_that_whole_units_cannot_hold():
     """A type that needs 1e-30 of the only resource is refused by name; beside another resource that limits it, it counts as one unit."""
-    with pytest.raises(rota.BadSpec, match=r"jobs\.type1\.demand\.resource1: is too small beside the capacity"):
+    with pytest.raises(rota.BadSpec, match=r"jobs\.type1\.demand\.resource1: is too small relative to the capacity"):
         rota.system_load(rota.System([1.0], [[1e-30], [0.5]], [1.0, 1.0], [1.0, 1.0]))
     assert proved(rota.System([1.0, 4.0], [[1e-30, 1.0], [0.5, 0.0]], [2.0, 1.0], [1.0, 1.0])).load == pytest.approx(0.5, rel=1e-9)
 
@@ -425,7 +425,7 @@ def test_answers_are_read_only():
     ("load", "words"),
     [
         (0.5, "The load is 0.5: arrivals can grow by a factor of up to 2."),
-        (1.0, "The load is 1: any fewer arrivals can be served, these cannot."),
+        (1.0, "The load is 1: no policy can serve these arrivals, but any lower rates can be served."),
         (1.25, "The load is 1.25: no policy can serve that. Scale arrivals by less than 0.8."),
     ],
 )
@@ -436,9 +436,9 @@ def test_explanation(load, words):
     assert first == words
     assert best.bottleneck == ("resource1", "type3")
     assert others == [
-        "The bottleneck is 'resource1': the best rota has 97.5% of it in use, and it makes 81% of the limit.",
+        "The bottleneck is 'resource1': the best rota has 97.5% of it in use, and it accounts for 81% of the limit.",
         "Type 'type3' causes more of the load than any other: 50%.",
-        f"Packing whole jobs costs 2.5% of the capacity: could jobs be split, the load were {0.975 * load:.4g}.",
+        f"Packing whole jobs costs 2.5% of the capacity: if jobs could be split, the load would be {0.975 * load:.4g}.",
     ]
 
 
@@ -451,7 +451,7 @@ def test_explanation_of_an_unproved_load():
     """Where the gap is wide, the words give both bounds and promise neither a factor nor a loss by packing."""
     best = rota.system_load(rota.read_system(EXAMPLES / "borg.toml"), time_limit_s=0)
     first, *others = best.explain().splitlines()
-    assert first == f"The load is between {best.lower_bound:.4g} and {best.load:.4g}; more time would tell."
+    assert first == f"The load is between {best.lower_bound:.4g} and {best.load:.4g}; more time would narrow this."
     assert len(others) == 2
     assert not any("acking" in sentence for sentence in others)
 

@@ -11,7 +11,7 @@ def test_cancel(stub, run):
     """Several jobs and ranges; one that refuses is told and the others are cancelled all the same."""
     stub.known[3] = job_of(3, "done")
     code, out, errors = run("cancel", "2-4", "6")
-    assert (code, out, errors) == (1, "jobs 2, 4, 6: told to end\n", "rota: job 3 has ended\n")
+    assert (code, out, errors) == (1, "jobs 2, 4, 6: asked to end\n", "rota: job 3 has ended\n")
     assert run("cancel", "--now", "7") == (0, "job 7: cancelled\n", "")
     code, out, _ = run("cancel", "1", "--json")
     assert [job["state"] for job in json.loads(out)["jobs"]] == ["stopping"]

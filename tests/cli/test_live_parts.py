@@ -30,7 +30,7 @@ def test_an_interrupt(arguments, code, stub):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
     assert (process.returncode, b"Traceback" in errors) == (code, False)
-    assert errors == (b"jobs go on without you; to end them: rota cancel 1\nrota: interrupted\n" if code else b"")
+    assert errors == (b"the jobs keep running; to end them: rota cancel 1\nrota: interrupted\n" if code else b"")
 
 
 @pytest.mark.parametrize("arguments", [["logs", "-f", "1"], ["top", "--interval", "0.1"]])

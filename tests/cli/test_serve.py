@@ -138,7 +138,7 @@ def test_no_plan_yet(tmp_path, capsys):
 def test_settings_without_a_file(tmp_path, capsys):
     """They belong to a plan."""
     assert serve("--directory", tmp_path / "state", "--preemption", "suspend") == 2
-    assert "without it, the plan of last time goes on as it was" in capsys.readouterr().err
+    assert "without it, the last plan stays in use as it was" in capsys.readouterr().err
 
 
 def test_preemption_that_was_not_allowed(tmp_path, spec, capsys):
@@ -246,7 +246,7 @@ def test_a_file_that_does_not_say_its_unit(spec, capsys):
     first = plan.system.names[0]
     hourly, size = plan.system.arrival_rate[0] * 3600, 1 / plan.system.service_rate[0]
     assert plan.system.time_unit is None
-    assert f"taken for seconds: {first} comes {hourly:.4g} times an hour and runs for {size:.4g} s" in said
+    assert f"seconds are assumed: {first} comes {hourly:.4g} times an hour and runs for {size:.4g} s" in said
     assert '--time-unit h, or time_unit = "h" in the file' in said
     for told, unit in (
         (_plan(Path(spec(live='time_unit = "h"')), "fcfs", {}), 3600),

@@ -77,7 +77,7 @@ def test_environment(stub, run, monkeypatch):
     monkeypatch.setenv("ROTA_TOKEN", "secret")
     monkeypatch.setenv("STRANGE", os.fsdecode(b"\xff"))
     code, _, errors = run("submit", "--type", "train", "--env", "A=b=c", "--env=E=", "--", "true")
-    assert (code, errors) == (0, "not passed on, for they are not UTF-8 text: STRANGE\n")
+    assert (code, errors) == (0, "not passed on, as they are not UTF-8 text: STRANGE\n")
     env = stub.requests[0].env
     assert (env["MINE"], env["A"], env["E"]) == ("1", "b=c", "")
     assert not {"ROTA_TOKEN", "STRANGE"} & set(env)

@@ -32,7 +32,8 @@ def test_json_is_the_table_of_python(tmp_path, capsys):
     found = sweep(rota.read_system(PAPER), ["first-fit", "pMSR", "server-filling"], **grid, workers=0)
     assert fields["runs"] == len(found) == len(read_results(path)) == 2 * (2 + 4 + 2)
     assert fields["cases"] == over_seeds(found).to_dicts()
-    assert printed.err.splitlines() == [
+    remarks = [line for line in printed.err.splitlines() if "runs done" not in line]  # a slow machine shows how far it is
+    assert remarks == [
         "server-filling at load 0.5, 0.7: ServerFilling needs one resource, and demands and capacity that are powers of two of one unit",
         f"16 runs in {path}",
     ]
@@ -99,7 +100,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers get it too
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert errors.splitlines()[-2:] == ["what is finished is kept: the same command goes on from there", "rota: interrupted"]
+    assert errors.splitlines()[-2:] == ["finished runs are kept: the same command continues from there", "rota: interrupted"]
     assert "Traceback" not in errors
     assert journal_of(path).read_text(encoding="utf-8").count("\n") == 1
 

@@ -107,7 +107,7 @@ def test_scale_tells_the_load_of_the_sample(here, capsys):
     arguments = ["trace", "scale", "jobs.parquet", "--load", "0.6", "-o", "t.parquet", "--system", "s.toml", "--seed", "3"]
     assert main(arguments) == 0
     own = rota.system_load(open_trace("t.parquet").system()).load
-    assert f"The jobs that were kept by chance make a load of {own:.4g}." in capsys.readouterr().out
+    assert f"The random sample of jobs has a load of {own:.4g}." in capsys.readouterr().out
     assert main([*arguments, "--force", "--json"]) == 0
     fields = json.loads(capsys.readouterr().out)
     assert fields.pop("trace_load") == pytest.approx(own)

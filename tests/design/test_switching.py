@@ -307,7 +307,7 @@ def test_the_words_on_a_choice():
     system = rota.System([64], [[1], [64]], [1.0, 0.001], [1.0, 0.1]).scaled(load=0.1)
     weak = choose_switching_rate(system, rota.MSR([[64, 0], [0, 1]], [0.5, 0.5], "none", 0.1), by="upper")
     assert not weak.useful
-    assert "The bounds prove nothing useful about it: they leave room for one that is better by a factor of" in weak.explain()
+    assert "The bounds prove nothing useful about it: they allow for one that is better by a factor of" in weak.explain()
     assert choose_switching_rate(*paper_case(0.9, "none")).explain() == "The switching rate is the best one."
     assert choose_switching_rate(*paper_case(0.9)).explain().endswith("of that of ever faster switching.")
 

@@ -21,4 +21,4 @@ def fail(self, job, demand):
 
 
 Allocation.take = fail
-asyncio.run(run_daemon(home / "state", read_plan_file(home / "plan.json"), tell=LineWriter()))
+asyncio.run(run_daemon(home / "state", read_plan_file(home / "plan.json"), log_line=LineWriter()))

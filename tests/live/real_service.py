@@ -1,15 +1,17 @@
-"""The real service with the types of `fake_service`, for the same tests of the interface."""
+"""The real service with two types on two cores, for tests of the HTTP interface and the client."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import rota
-from live.fake_service import CAPACITY, TYPES
 from rota.live.messages import ENDED, STATES
 from rota.live.service import Service
 from rota.model.live import LiveSettings
 from rota.policy import PlanFile
+
+TYPES = {"small": {"cores": 1.0}, "large": {"cores": 2.0}}
+CAPACITY = {"cores": 2.0}
 
 
 @asynccontextmanager
@@ -26,7 +28,7 @@ async def start_service(directory: Path) -> AsyncIterator[Service]:
     )
     quick = {name: {"mean": 1.0} for name in names}
     plan = PlanFile(system, rota.FCFS(), LiveSettings(grace_s=1.0, learn=False), 0.1, quick)
-    service = Service(directory, plan, tell=lambda text: None)
+    service = Service(directory, plan, log_line=lambda text: None)
     await service.open()
     try:
         yield service

@@ -431,7 +431,7 @@ def test_suspend(tmp_path):
                 (4, 4),
             ]
             explained = await service.explain(long)
-            assert explained.text.startswith("It is suspended: others have its turn.")
+            assert explained.text.startswith("It is suspended: other jobs run in its place.")
             job = await finished(service, long)
             assert job.state == "done"
             assert job.exit_code == 0
@@ -546,7 +546,7 @@ def test_cancel_while_stopping(tmp_path):
             await until(lambda: service.job(long).state == "stopping")
             assert service.status().resources[1].kept == 4
             text = (await service.explain(long)).text
-            assert text == "It was told to stop and has 60 s to do so; it starts again later."
+            assert text == "It was asked to stop and has 60 s to do so; it starts again later."
             service.cancel(long, now=True)
             job = await finished(service, long)
             assert (job.state, job.restarts) == ("cancelled", 0)

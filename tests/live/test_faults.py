@@ -144,14 +144,14 @@ def test_a_fault_that_comes_back_is_not_hurried(faulty: Faulty) -> None:
         faulty.start(wait=False)
         assert faulty.gone() == 1
         assert LINE in faulty.said
-    assert "2 times in a row the scheduler ended by an internal error (see faults.json): waiting 1 s" in faulty.said
+    assert "the scheduler ended with an internal error 2 times in a row (see faults.json): waiting 1 s" in faulty.said
     kept = json.loads((faulty.home / "state" / "faults.json").read_text())
     assert (kept["count"], kept["error"]) == (3, "ValueError: 2 asked for, 0 of 2 are free")
     (faulty.home / "bug").unlink()
     faulty.start()
     assert faulty.client.wait(1, 20).state == "done"
     assert faulty.end() == 0
-    assert "3 times in a row the scheduler ended by an internal error (see faults.json): waiting 2 s" in faulty.said
+    assert "the scheduler ended with an internal error 3 times in a row (see faults.json): waiting 2 s" in faulty.said
     assert not (faulty.home / "state" / "faults.json").exists()
 
 

@@ -45,9 +45,9 @@ def test_a_lost_database_is_refused(tmp_path):
             await finished(service, run(service, "true", type="small"))
         lose_database(tmp_path)
         with pytest.raises(Damaged, match=r"events\.jsonl has \d+ events, and the database beside it knows of 0: .* --recover"):
-            Service(tmp_path, PLAN, tell=lambda text: None)
+            Service(tmp_path, PLAN, log_line=lambda text: None)
         with pytest.raises(Damaged, match="it was lost, or an older one was put back"):  # still
-            Service(tmp_path, PLAN, tell=lambda text: None)
+            Service(tmp_path, PLAN, log_line=lambda text: None)
         (tmp_path / "events.jsonl").unlink()
         async with open_service(tmp_path, PLAN) as service:
             assert service.jobs(None, None, None, 10, None) == []
@@ -122,12 +122,12 @@ def test_recovery_on_top_of_an_older_database(tmp_path):
         lose_database(state)
         shutil.copy(tmp_path / "older.db", state / "rota.db")
         with pytest.raises(Damaged, match="--recover"):
-            Service(state, tell=lambda text: None)
+            Service(state, log_line=lambda text: None)
         async with open_service(state, recover=True) as service:
             assert (service.job(first).state, service.job(first).exit_code) == ("failed", 5)
             assert service.job(second).state == "running"
             assert [service.job(id).state for id in (third, kept, fourth)] == ["waiting", "held", "cancelled"]
-            assert any("recovered from" in line and "1 could not be and were closed" in line for line in service.told)
+            assert any("recovered from" in line and "1 could not be recovered and were closed" in line for line in service.told)
             (tmp_path / "two").touch()
             assert (await finished(service, second)).exit_code == 5
             assert (await finished(service, third)).state == "done"
@@ -177,7 +177,7 @@ def test_a_damaged_database_is_kept_beside(tmp_path):
         data = (tmp_path / "rota.db").read_bytes()
         (tmp_path / "rota.db").write_bytes(data[:4096] + b"\xa5" * (len(data) - 4096))
         with pytest.raises(Damaged, match=r"malformed.*--recover"):
-            Service(tmp_path, PLAN, tell=lambda text: None)
+            Service(tmp_path, PLAN, log_line=lambda text: None)
         async with open_service(tmp_path, PLAN, recover=True) as service:
             assert (service.job(1).state, service.job(1).exit_code) == ("failed", 3)
             assert (await finished(service, run(service, "true", type="small"))).state == "done"
@@ -218,7 +218,7 @@ def test_an_old_job_that_still_runs(tmp_path):
         async with open_service(tmp_path, PLAN) as service:
             new = await finished(service, run(service, "exit 9", type="small"))
             assert (new.id, new.exit_code) == (old + 1, 9)
-            assert any("nobody knows of: left alone" in line for line in service.told)
+            assert any("that the database does not know: left alone" in line for line in service.told)
             assert look(str(tmp_path / "run"), old, 1).state == "alive"
         (tmp_path / "go").touch()
         await until(lambda: look(str(tmp_path / "run"), old, 1).state == "ended")
@@ -306,5 +306,5 @@ def test_a_line_that_is_no_event(tmp_path):
     lose_database(tmp_path)
     lines = (tmp_path / "events.jsonl").read_text().splitlines()
     (tmp_path / "events.jsonl").write_text("\n".join([*lines[:2], "nonsense", *lines[2:]]) + "\n")
-    with pytest.raises(Damaged, match=r"line 3 of .*events\.jsonl is no event: remove it"):
-        Service(tmp_path, PLAN, recover=True, tell=lambda text: None)
+    with pytest.raises(Damaged, match=r"line 3 of .*events\.jsonl is not an event: remove it"):
+        Service(tmp_path, PLAN, recover=True, log_line=lambda text: None)

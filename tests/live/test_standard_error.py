@@ -13,34 +13,34 @@ from pathlib import Path
 import pytest
 
 from live_daemon import Daemon, live_daemon
-from rota.live.standard_error import LineWriter, heard, open_streams, unfailing
+from rota.live.standard_error import LineWriter, log_warnings, open_streams, unfailing
 
 
 def test_lines_that_nobody_takes_are_counted() -> None:
     """A pipe that nobody reads does not hold the teller up; when there is room again it says how many lines are missing."""
     reader, writer = os.pipe()
-    tell = LineWriter(writer)
+    log_line = LineWriter(writer)
     for _ in range(2000):
-        tell("x" * 100)
+        log_line("x" * 100)
     heard = b""
     os.set_blocking(reader, False)
     with contextlib.suppress(BlockingIOError):
         while True:
             heard += os.read(reader, 65536)
-    tell("again")
+    log_line("again")
     written, missing = heard.count(b"\n"), os.read(reader, 65536).decode().splitlines()
     assert missing[0].endswith(f"  {2000 - written} lines before this one could not be written")
     assert missing[1].endswith("  again")
     os.close(reader)
-    tell("nobody is there")
+    log_line("nobody is there")
     os.close(writer)
-    tell("nor is there anything to write to")
+    log_line("nor is there anything to write to")
 
 
 def test_warnings_of_the_libraries_are_told() -> None:
     """What the HTTP server and the event loop warn of goes the same way, and a way that fails harms nobody."""
     told: list[str] = []
-    with heard(told.append):
+    with log_warnings(told.append):
         logging.getLogger("rota.live").warning("one %d", 1)
         logging.getLogger("uvicorn.error").warning("two")
         logging.getLogger("asyncio").info("not this")
@@ -50,7 +50,7 @@ def test_warnings_of_the_libraries_are_told() -> None:
     def broken(text: str) -> None:
         raise BrokenPipeError(text)
 
-    with heard(unfailing(broken)):
+    with log_warnings(unfailing(broken)):
         logging.getLogger("uvicorn.error").warning("three")
 
 

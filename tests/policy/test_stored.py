@@ -54,8 +54,8 @@ NEWER = "install a newer Rota (pip install --upgrade rota)"
     ("version", "rule"),
     [
         (PLAN_VERSION + 1, f"this release reads version {PLAN_VERSION} of the format, and this is a newer one: {NEWER}"),
-        (0, f"this release reads version {PLAN_VERSION} of the format, and this is an older one: rota plan FILE makes it anew"),
-        ("1", f"this release reads version {PLAN_VERSION} of the format: rota plan FILE makes it anew"),
+        (0, f"this release reads version {PLAN_VERSION} of the format, and this is an older one: rota plan FILE makes a new one"),
+        ("1", f"this release reads version {PLAN_VERSION} of the format: rota plan FILE makes a new one"),
     ],
 )
 def test_other_versions_of_a_plan_are_refused(tmp_path, version, rule):

@@ -82,6 +82,7 @@ def test_pandas(table, monkeypatch):
 
 def test_a_comparison_on_the_command_line(tmp_path, capsys):
     """`rota compare -o table.tex` writes the table that it prints; a comparison is a table in Python too."""
+    (tmp_path / "new").mkdir()
     assert main(["compare", PAPER, "fcfs", "first-fit", "--jobs", "2000", "-o", str(tmp_path / "new" / "table.tex")]) == 0
     text = (tmp_path / "new" / "table.tex").read_text(encoding="utf-8")
     found = rota.compare(rota.read_system(PAPER), ["fcfs", "first-fit"], jobs=2000)

@@ -124,14 +124,14 @@ def own_first_fit(state, target):
     for i in range(K):
         state.next_up[i] = state.first_waiting[i]
     for r in range(R):
-        state.room[r] = state.free[r]
+        state.residual[r] = state.free[r]
     while True:
         best = -1
         for i in range(K):
             job = state.next_up[i]
             fits = job >= 0
             for r in range(R):
-                fits = fits and state.demand[i, r] <= state.room[r]
+                fits = fits and state.demand[i, r] <= state.residual[r]
             if fits and (best < 0 or state.sequence[job] < state.sequence[state.next_up[best]]):
                 best = i
         if best < 0:
@@ -139,7 +139,7 @@ def own_first_fit(state, target):
         target[best] += 1
         state.next_up[best] = state.newer[state.next_up[best]]
         for r in range(R):
-            state.room[r] -= state.demand[best, r]
+            state.residual[r] -= state.demand[best, r]
 
 
 def own_first_fit_with_a_set(state, target):

@@ -138,5 +138,5 @@ def test_a_damaged_parquet_file_is_not_read(tmp_path):
     file = tmp_path / "shard.parquet"
     pl.DataFrame({"time": [1], "type": [0], "collection_id": [1], "instance_index": [0]}).write_parquet(file)
     file.write_bytes(file.read_bytes()[:-20])
-    with pytest.raises(BadSpec, match="neither text nor a sound parquet file"):
+    with pytest.raises(BadSpec, match="neither text nor a valid parquet file"):
         choose(file)

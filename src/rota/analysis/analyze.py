@@ -121,7 +121,7 @@ class Analysis:
 
     @property
     def heavy_traffic_constant(self) -> Array:
-        """lim (1−ρ_i) E[Q_i] as arrivals grow, the policy being kept."""
+        """lim (1−ρ_i) E[Q_i] as arrivals grow and the policy stays the same."""
         return np.array(
             [
                 queue.heavy_traffic_constant if (size := self._phases(queue)) is None else heavy_traffic_constant(queue, size)
@@ -203,7 +203,7 @@ class Analysis:
 
     @cached_property
     def has_exact(self) -> bool:
-        """Whether exact values are at hand: the policy is stable, they take a second or two, and are right to three digits at least."""
+        """Whether exact values can be used: the policy is stable, they take a second or two, and have at least three digits."""
         if not self.stable or self.exact_time_s > QUICK_S:
             return False
         try:
@@ -239,7 +239,7 @@ class Analysis:
 
     @property
     def accurate(self) -> bool:
-        """Whether `exact` can be had: it is not too large, its equations were solved, and to 1 % or better by its own estimate."""
+        """Whether `exact` is available: it is not too large, its equations were solved, and its estimated error is at most 1 %."""
         try:
             require_accurate(self)
         except (NotConverged, Infeasible):
@@ -325,14 +325,14 @@ class Analysis:
         if self.stable:
             columns |= {"E[Q] at least": self.lower, "at most": self.upper}
             columns |= {"predicted": self.prediction} if self.exponential else {}
-        # To look at an object should take no time: exact values are shown where they are at hand or quick to get.
+        # Showing an object should take no time: exact values are shown where they are known or quick to compute.
         exact = "exact" in vars(self) or self.has_exact
         if exact:
             columns |= {"exact": self.exact, "E[T]": self.response_time}
         rows = [(name, *(number(column[i], 5) for column in columns.values())) for i, name in enumerate(self.system.names)]
         title = f"Mean response time {number(self.mean_response_time, 6)}" if exact else "Analysis" if self.stable else "Unstable"
-        room = f"Arrivals can grow by a factor of up to {number(self.largest_scaling)}." if self.stable else self._instability()
-        return html_title(title) + html_table(["", *columns], rows) + html_lines("\n".join([room, *self.remarks(exact=exact)]))
+        growth = f"Arrivals can grow by a factor of up to {number(self.largest_scaling)}." if self.stable else self._instability()
+        return html_title(title) + html_table(["", *columns], rows) + html_lines("\n".join([growth, *self.remarks(exact=exact)]))
 
 
 def analyze(system: System, policy: MSR, *, sizes: Sizes = "as given") -> Analysis:
@@ -351,7 +351,7 @@ def require_analyzable(policy: object) -> None:
     """Raises unless the policy is an MSR policy that does not look at the queues."""
     if not isinstance(policy, MSR):
         raise Infeasible(
-            f"analysis is for MSR policies (rota.MSR, rota.design_policy), whose clock does not look at the queues; {policy!r} is none: "
+            f"analysis is for MSR policies (rota.MSR, rota.design_policy), whose clock does not look at the queues; {policy!r} is not one: "
             "use rota.simulate or rota.compare, which take every policy"
         )
     if policy.backfill:
@@ -361,7 +361,7 @@ def require_analyzable(policy: object) -> None:
 
 
 def analyze_process(system: System, process: ModulatingProcess, *, policy: MSR | None = None, sizes: Sizes = "as given") -> Analysis:
-    """Analyses any modulating process on a system, after a look whether it is one for it (`rota.process.check_process`)."""
+    """Analyses any modulating process on a system, after checking that it matches the system (`rota.process.check_process`)."""
     if not isinstance(process, ModulatingProcess):
         rule = "must be a ModulatingProcess: rota.build_process makes one of a policy, and rota.analyze takes the policy itself"
         raise BadSpec([Problem("process", rule, process)])

@@ -1,4 +1,4 @@
-"""What exact values cost, from the sizes of the matrices alone: the same on every machine, so that what is decided by it is too.
+"""What exact values cost, from the sizes of the matrices alone: the same on every machine, so that choices based on it are too.
 
 For N phases and β boundary levels (see `rota.analysis.qbd` and `rota.analysis.loop`):
 
@@ -21,7 +21,7 @@ LONGEST_S = 3600.0  # those that take longer are refused
 _ENTRIES = 2.5e8  # numbers held at once
 _PASSAGE, _LEVEL, _CALL = 1e-8, 3e-10, 4e-5  # seconds per N³, per N³ and level, per level
 _ERLANG = 1e-7  # seconds per level
-_TURN, _FLOWS, _START = 5e-9, 4e-10, 1e-3  # per N β (N + β), per (N + β)³, in any case
+_TURN, _FLOWS, _START = 5e-9, 4e-10, 1e-3  # per N β (N + β), per (N + β)³, always
 
 
 @dataclass(frozen=True)

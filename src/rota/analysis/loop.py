@@ -1,4 +1,4 @@
-"""The queue of one type under a long loop, with its structure used where a matrix per level would be too much.
+"""The queue of one type under a long loop, solved by its structure where a matrix per level would be too large.
 
 A loop is left in one direction only. Let x_s(q) be the probability of state s with q jobs, and y_s(q) the flow into state s at level q.
 Within a state the queue is a birth–death process that is killed at the exit rate ν_s, so one tridiagonal system gives x_s from y_s, and
@@ -58,7 +58,7 @@ def loop_decay_rate(queue: TypeQueue) -> float:
         near, far = far, 1 - low - (1 - low - far) / 2
         if 1 - low - far < 1e-14:
             raise NotConverged("no decay rate below 1 was found: is the load below 1?")
-    if turn(near) >= 0:  # closer to `low` than floats can tell: a queue that hardly ever leaves its slowest state
+    if turn(near) >= 0:  # closer to `low` than floats can resolve: a queue that hardly ever leaves its slowest state
         return low
     return low + float(np.exp(brentq(lambda log_above: turn(np.exp(log_above)), np.log(near), np.log(far), xtol=1e-15, rtol=1e-15)))
 

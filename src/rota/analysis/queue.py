@@ -142,7 +142,7 @@ class TypeQueue:
 
     @property
     def heavy_traffic_constant(self) -> float:
-        """lim (1−ρ) E[Q] as arrivals grow until ρ → 1, the process being kept: 1 + E[Δ(ν⁺)]."""
+        """lim (1−ρ) E[Q] as arrivals grow until ρ → 1, with the process unchanged: 1 + E[Δ(ν⁺)]."""
         return 1.0 + self.ring_average()
 
 

@@ -37,5 +37,5 @@ class QueueLength:
 
 
 def empty_queue() -> QueueLength:
-    """The law of a queue that nothing ever joins."""
+    """The law of a queue without arrivals."""
     return QueueLength(0.0, 0.0, 0.0, 0.0, 0.0, "no arrivals", lambda n: np.eye(1, max(n, 1))[0][:n])

@@ -26,7 +26,7 @@ def require_accurate(analysis: Analysis) -> None:
         raise NotConverged(
             f"the mean of type {analysis.system.names[i]!r} came out with an estimated relative error of {error:.2g}, "
             f"which is too much to call it exact (load {analysis.load[i]:.6g}). Use lower, upper and prediction, or simulate; "
-            "queue_length gives what was found"
+            "queue_length still returns the value"
         )
 
 

@@ -44,7 +44,7 @@ def work_bounds(queue: TypeQueue, size: PhaseTypeFamily) -> tuple[float, float]:
 
 
 def heavy_traffic_constant(queue: TypeQueue, size: PhaseTypeFamily) -> float:
-    """lim (1−ρ) E[Q] as arrivals grow, the process being kept: E[S²]/(2E[S]²) + E[uΔ]/(E[u]E[S])."""
+    """lim (1−ρ) E[Q] as arrivals grow, with the process unchanged: E[S²]/(2E[S]²) + E[uΔ]/(E[u]E[S])."""
     mean = size.moment(1)
     slots = float(queue.process.stationary @ queue.slots)
     return size.second_moment / (2 * mean**2) + _covariance(queue, _delta(queue)) / (slots * mean)

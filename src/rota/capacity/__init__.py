@@ -1,4 +1,4 @@
-"""Which schedules fit, and the system load with its certificate. The only room that knows the solver."""
+"""Which schedules fit, and the system load with its certificate. The only package that uses the solver."""
 
 from rota.capacity.covering import Cover, cover
 from rota.capacity.facets import Facets, active_facets

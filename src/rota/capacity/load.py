@@ -8,10 +8,10 @@ If none exists, y·u ≤ 1 for all of 𝒮 proves optimality. For any y ≥ 0 an
 
     y·(λ⊘μ) / z  ≤  ρ                                                                                   (Farley's bound)
 
-so every bound on the knapsack, be it from its linear relaxation, proves a lower bound on the load. Three things make it fast:
+so every bound on the knapsack, even one from its linear relaxation, proves a lower bound on the load. Three things make it fast:
 
 - the search starts at the prices of the fluid bound, ρ ≥ max_r Σ_i (λ_i/μ_i) D_ir / P_r (all jobs divisible), which is often tight;
-- schedules are searched at prices between the best proved ones and the master's (smoothing), which keeps the master from jumping about;
+- schedules are searched at prices between the best proved ones and the master's (smoothing), which keeps its prices from oscillating;
 - exact searches run only when the greedy ones find nothing more.
 """
 
@@ -42,12 +42,12 @@ _T = TypeVar("_T", bound=np.generic)
 
 _SMOOTHING = (0.9, 0.5, 0.0)  # how far towards the best proved prices each attempt searches
 _TRIALS = 60  # greedy schedules per attempt
-_KEEP = 20  # of which at most so many enter the master
-_NODES = 300_000  # compiled branch and bound gives up for the integer program after this
+_KEEP = 20  # of which at most this many enter the master
+_NODES = 300_000  # after this many, the integer program takes over from the compiled branch and bound
 _IMPROVES = 1e-10  # a schedule enters the master if y·u > 1 + this
 _ROUNDING = 1e-12  # weights below this part of their sum are the solver's rounding,
 _SELDOM = 1e-9  # and so is this part of a type's work
-_LEAST_WORK, _MOST_WORK = 1e-100, 1e100  # what products and quotients of floats leave room for
+_LEAST_WORK, _MOST_WORK = 1e-100, 1e100  # so that products and quotients of floats neither overflow nor underflow
 _MISSED = 1e-6  # what a demand may lose when it is rounded to whole units, relative
 
 
@@ -112,23 +112,23 @@ class Load:
         )
 
     def explain(self) -> str:
-        """The answer in words, a sentence a line."""
+        """The answer in words, one sentence per line."""
         if self.load == 0:
             return "No jobs arrive: the load is 0."
         sentences = []
         if self.gap > 1e-4:
-            sentences.append(f"The load is between {self.lower_bound:.4g} and {self.load:.4g}; more time would tell.")
+            sentences.append(f"The load is between {self.lower_bound:.4g} and {self.load:.4g}; more time would narrow this.")
         elif self.load < 1 - 1e-9:
             sentences.append(f"The load is {self.load:.4g}: arrivals can grow by a factor of up to {1 / self.load:.4g}.")
         elif self.load <= 1 + 1e-9:
-            sentences.append("The load is 1: any fewer arrivals can be served, these cannot.")
+            sentences.append("The load is 1: no policy can serve these arrivals, but any lower rates can be served.")
         else:
             sentences.append(f"The load is {self.load:.4g}: no policy can serve that. Scale arrivals by less than {1 / self.load:.4g}.")
         resource, kind = self.bottleneck
         r, i = self.system.resources.index(resource), self.system.names.index(kind)
         sentences.append(
             f"The bottleneck is {resource!r}: the best rota has {self.utilization[r]:.1%} of it in use, "
-            f"and it makes {self.resource_share[r]:.0%} of the limit."
+            f"and it accounts for {self.resource_share[r]:.0%} of the limit."
         )
         sentences.append(f"Type {kind!r} causes more of the load than any other: {self.type_share[i]:.0%}.")
         loss = 1 - self.fluid_load / self.load
@@ -138,7 +138,7 @@ class Load:
             sentences.append("No capacity is lost to packing.")
         else:
             sentences.append(
-                f"Packing whole jobs costs {loss:.1%} of the capacity: could jobs be split, the load were {self.fluid_load:.4g}."
+                f"Packing whole jobs costs {loss:.1%} of the capacity: if jobs could be split, the load would be {self.fluid_load:.4g}."
             )
         return "\n".join(sentences)
 
@@ -176,7 +176,7 @@ def system_load(
 ) -> Load:
     """The smallest ρ with (λ⊘μ)/ρ in Conv(𝒮), with at most K candidates that attain it and a proved gap.
 
-    Stops when the relative gap is at most `gap`, when `time_limit_s` is over, or on Ctrl-C; `Load.gap` always tells what was proved by
+    Stops when the relative gap is at most `gap`, when `time_limit_s` is over, or on Ctrl-C; `Load.gap` is always what was proved by
     then.
     """
     if not (np.isfinite(gap) and gap >= 0):
@@ -216,7 +216,7 @@ def check_load(load: object, system: System) -> None:
 
 @cache
 def _compile() -> None:
-    """Has the kernels compiled, once: where they are not cached on disk that takes longer than many a time limit."""
+    """Compiles the kernels before the clock starts: where they are not cached on disk, that can take longer than the time limit."""
     search = _Search(System([2.0], [[1.0]], [1.0], [1.0]))
     search.solve_master()
     search.greedy()
@@ -257,14 +257,14 @@ class _Search:
         self.iterations += 1
         raw, self.prices = self.master.solve()
         raw[raw < _ROUNDING * raw.sum()] = 0.0
-        # A type that arrives so seldom that the solver's tolerance takes it as served is served alone: that costs next to nothing.
+        # A type that arrives so rarely that the solver's tolerance takes it as served is served alone: that costs almost nothing.
         used = np.flatnonzero(raw)
         missing = self.work - raw[used] @ self.master.schedules(used)
         rare = np.flatnonzero(missing > _SELDOM * self.work)
         raw[rare] += missing[rare] / self.most[rare]
         used = np.flatnonzero(raw)
         candidates, weights = _fewest(self.master.schedules(used), raw[used], self.work)
-        # Whatever the rounding: scaled by the worst covered type, the weights do cover the work.
+        # Scaled by the worst covered type, the weights cover the work in spite of rounding.
         total = float(weights.sum() * (self.work / (weights @ candidates)).max())
         if total < self.upper:
             self.upper, self.candidates, self.weights = total, candidates, weights / weights.sum()
@@ -292,7 +292,7 @@ class _Search:
             y = smoothing * self.proved + (1 - smoothing) * self.prices
             bound, price = self.knapsack.relax(y)
             self.prove(y, bound)
-            # From nearly undisturbed to wild: amplitudes 10^-3 … 1; the first trial is the plain greedy one.
+            # Small to large noise: amplitudes 10^-3 … 1; the first trial is the plain greedy one.
             noise = self.rng.uniform(-1, 1, (_TRIALS, K)) * 10.0 ** self.rng.uniform(-3, 0, (_TRIALS, 1))
             share = self.rng.random((_TRIALS, K))
             noise[0], share[0] = 0.0, 1.0
@@ -321,7 +321,7 @@ class _Search:
         return min(bound, proved), found if y @ found > value else schedule
 
     def _positive(self, price: Array) -> Array:
-        """Prices that are positive for every resource, as the kernels want them."""
+        """Prices that are positive for every resource, as the kernels require."""
         share = price * self.capacity
         positive: Array = (share + 1e-6 * share.max()) / self.capacity
         return positive
@@ -333,7 +333,7 @@ class _Search:
         candidates = np.zeros((len(self.candidates), K), dtype=np.int64)
         candidates[:, self.active] = self.candidates
         work = self.system.offered_work
-        # Room that is left goes to the types that are worst off; types with a positive price never find any.
+        # Capacity that is left goes to the types with the highest load; types with a positive price never fit into it.
         spare = np.where(self.active, work / np.maximum(self.weights @ candidates, 1e-300), -1.0)
         candidates = np.array([make_maximal(self.units.demand, self.capacity, row, spare) for row in candidates])
         candidates, inverse = np.unique(candidates, axis=0, return_inverse=True)
@@ -368,7 +368,7 @@ class _Search:
     def _user_price(self, price: Array, type_price: Array) -> Array:
         """Prices per unit as the user counts, with D p ≥ y in the user's numbers.
 
-        What of a capacity no whole number of units can use has a price all the same: p·P exceeds the bound of the whole units by that.
+        The part of a capacity that no whole number of units can use has a price too: p·P exceeds the bound of the whole units by that.
         """
         price = price * self.units.per_unit
         cost = self.system.demand @ price
@@ -405,11 +405,11 @@ def _require_representable(system: System, units: Units) -> None:
         Problem(f"jobs.{system.names[i]}.arrival_rate", rule, float(work[i]))
         for i in np.flatnonzero(arrives & ~((work >= _LEAST_WORK) & (work <= _MOST_WORK)))
     ]
-    # In a resource without a common grid a demand is rounded; a type must have one resource at least that limits it as it should.
+    # In a resource without a common grid, demands are rounded. Each type needs at least one resource in which its demand survives that.
     asked = system.demand * units.per_unit
-    told = (system.demand > 0) & (np.abs(units.demand - asked) <= _MISSED * asked)
-    rule = "is too small beside the capacity to be told from others: round all demands to a common grid"
-    for i in np.flatnonzero(arrives & ~told.any(axis=1)):
+    distinct = (system.demand > 0) & (np.abs(units.demand - asked) <= _MISSED * asked)
+    rule = "is too small relative to the capacity to be distinguished from others: round all demands to a common grid"
+    for i in np.flatnonzero(arrives & ~distinct.any(axis=1)):
         r = int(np.argmax(system.demand[i] / system.capacity))
         problems.append(Problem(f"jobs.{system.names[i]}.demand.{system.resources[r]}", rule, float(system.demand[i, r])))
     if problems:

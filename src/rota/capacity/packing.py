@@ -3,7 +3,7 @@
 Two kernels. `greedy_schedules` makes many good schedules at once and proves nothing; `best_schedule` is an exact branch and bound. Both
 work with resource prices p ≥ 0. They turn the resources into one: v_i / (p·D_i) is the value that type i gets out of what it uses, and
 
-    value of any completion ≤ value so far + value of a fractional filling of the room p·residual         (surrogate bound)
+    value of any completion ≤ value so far + value of a fractional filling of p·residual                  (surrogate bound)
 
 which together with a bound on each single resource prunes the search. The prices of the linear relaxation make it tight.
 """
@@ -19,8 +19,8 @@ from rota.kernel import compiled, kernel
 
 __all__ = ["Workspace", "best_schedule", "greedy_schedules", "make_maximal", "search_best", "workspace"]
 
-_ROUNDS = 1000  # of exchanges: where a billion jobs fit, one by one would take for ever
-_PATIENCE = 1000  # nodes after which better prices are worth their time
+_ROUNDS = 1000  # of exchanges: where a billion jobs fit, exchanging one at a time would never end
+_PATIENCE = 1000  # nodes after which computing better prices pays off
 
 
 @compiled
@@ -44,7 +44,7 @@ def greedy_schedules(demand: Int, capacity: Int, value: Array, price: Array, noi
     """One maximal schedule per row of `noise` (n, K): fill in the order of value per price, disturbed by the noise, then improve.
 
     The first pass takes a part (`share`, in [0, 1]) of what fits of each type, the second all that still fits. Improvement: one or two
-    jobs of a type give way to jobs of another as long as that gains value; room that this leaves is filled at last.
+    jobs of a type give way to jobs of another as long as that gains value; what this leaves free is filled at the end.
     """
     n, K = noise.shape
     schedules = np.zeros((n, K), dtype=np.int64)
@@ -72,7 +72,7 @@ def greedy_schedules(demand: Int, capacity: Int, value: Array, price: Array, noi
 
 @compiled
 def _exchange(demand: Int, residual: Int, value: Array, schedule: Int) -> None:
-    """Local search: `out` jobs of type i against as many of type j as then fit, while the value grows and some patience lasts."""
+    """Local search: `out` jobs of type i against as many of type j as then fit, while the value grows, for a limited number of rounds."""
     K = schedule.shape[0]
     improved = True
     rounds = 0
@@ -115,7 +115,7 @@ class Workspace(NamedTuple):
 
 
 def workspace(K: int, R: int) -> Workspace:
-    """Room for a search over K types and R resources."""
+    """The arrays of a search over K types and R resources."""
     return Workspace(
         price=np.zeros(R),
         order=np.zeros(K, dtype=np.int64),
@@ -144,7 +144,7 @@ def best_schedule(
 
 @kernel
 def _fractional(space: Workspace, value: Array, most: Int, level: int, n: int, priced: float) -> float:
-    """The surrogate bound: fill the priced room with the types from `level` on, best first, jobs divisible (Dantzig 1957)."""
+    """The surrogate bound: fill p·residual with the types from `level` on, best first, jobs divisible (Dantzig 1957)."""
     total = 0.0
     for at in range(level, n):
         i = space.order[at]
@@ -160,7 +160,7 @@ def _fractional(space: Workspace, value: Array, most: Int, level: int, n: int, p
 def _ranked(demand: Int, capacity: Int, value: Array, most: Int, space: Workspace, best_known: float) -> tuple[float, int]:
     """Puts the types that matter in order of value per price (`space.price`), best first; returns the bound at the root, and how many.
 
-    `best_known` is a bound that was reached with other prices: if the new one is not below, the order does not matter.
+    `best_known` is a bound that was reached with other prices: if the new one is not lower, the order does not matter.
     """
     K, R = demand.shape
     order, ratio, cost, price = space.order, space.ratio, space.cost, space.price
@@ -191,8 +191,8 @@ def search_best(
     """`best_schedule` without allocation, and with a choice of price vectors (m, R): the schedule is left in `space.best`.
 
     Returns its value and whether the search was finished. The search begins with those of the prices that give the tightest bound at the
-    root. If it takes long, the prices themselves are improved, corners of the relaxation are rounded, and it begins anew with what was
-    found. From then on schedules that are better by less than `grain` are not looked for: where values are whole numbers but for a small
+    root. If it takes long, the prices themselves are improved, corners of the relaxation are rounded, and it starts again with what was
+    found. From then on schedules that are better by less than `grain` are not looked for: where values are whole numbers except for a small
     part that breaks ties, a grain just below 1 leaves the answer exact, with ties broken by the search.
     """
     K, R = demand.shape

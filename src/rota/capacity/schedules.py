@@ -32,7 +32,7 @@ __all__ = [
 
 
 BLOCK = 65_536
-LISTED = 20_000  # maximal schedules that are looked at one by one, where that is a part of something larger
+LISTED = 20_000  # maximal schedules that a larger computation lists at most
 _COUNTABLE = 1_000_000  # up to here counting is as quick as estimating
 
 
@@ -56,12 +56,12 @@ def fits(system: System, schedule: ArrayLike) -> bool | NDArray[np.bool_]:
 
 
 def is_maximal(system: System, schedule: ArrayLike) -> bool | NDArray[np.bool_]:
-    """Whether a possible schedule (or each row of many) has no room for one more job of any type."""
+    """Whether a possible schedule (or each row of many) cannot take one more job of any type."""
     counts = _counts(system, schedule)
     units = integer_units(system)
     left = units.capacity - counts @ units.demand
-    room = (left[..., None, :] >= units.demand).all(axis=-1).any(axis=-1)
-    good: NDArray[np.bool_] = np.asarray(fits(system, counts) & ~room)
+    fits_more = (left[..., None, :] >= units.demand).all(axis=-1).any(axis=-1)
+    good: NDArray[np.bool_] = np.asarray(fits(system, counts) & ~fits_more)
     return bool(good) if counts.ndim == 1 else good
 
 
@@ -108,7 +108,7 @@ def estimate_count(system: System, *, maximal: bool = False, probes: int = 20_00
     """Estimates the number of schedules without enumerating them (Knuth 1975); counts them where they are few.
 
     A probe walks from type to type, takes a count uniformly among those that fit, and multiplies the numbers of choices: on average that
-    product is the number of leaves. For maximal schedules the last count is the largest one, and probes that end with room left count zero.
+    product is the number of leaves. For maximal schedules the last count is the largest one, and probes that leave space count zero.
     """
     units = integer_units(system)
     at_most = float(np.prod(largest_counts(system).astype(np.float64) + 1))
@@ -139,12 +139,12 @@ def _advance(demand: Int, count: Int, residual: Int, last: int) -> bool:
     """Moves the counts of types 0…last to the next in lexicographic order; residual[i+1] is what types 0…i leave."""
     K, R = demand.shape
     for i in range(last, -1, -1):
-        room = True
+        fits_more = True
         for r in range(R):
             if residual[i + 1, r] < demand[i, r]:
-                room = False
+                fits_more = False
                 break
-        if room:
+        if fits_more:
             count[i] += 1
             _take(demand, residual[i + 1], i, 1)
             for j in range(i + 1, K):

@@ -1,4 +1,4 @@
-"""The door to HiGHS: the linear programs over schedules and the knapsacks that price them. No other module knows the solver.
+"""The interface to HiGHS: the linear programs over schedules and the knapsacks that price them. No other module uses the solver.
 
 Master (the MIQCP of the paper is this linear program over all schedules):
 
@@ -128,7 +128,7 @@ class Knapsack:
         self._integer.setOptionValue("mip_feasibility_tolerance", self._TOLERANCE)
 
     def _scale(self, solver: highspy.Highs, r: int) -> float:
-        """What a row is divided by: units can be as small as 2⁻⁵² of the capacity, and HiGHS wants numbers near 1."""
+        """What a row is divided by: units can be as small as 2⁻⁵² of the capacity, and HiGHS needs numbers near 1."""
         if solver is self._relaxed:
             return float(self._capacity[r])
         return max(float(self._capacity[r]) / _LARGE, 1.0)  # small whole numbers stay whole
@@ -136,7 +136,7 @@ class Knapsack:
     def relax(self, y: Array) -> tuple[float, Array]:
         """An upper bound on max y·u and the resource prices p that prove it: y ≤ D p, bound = p·P.
 
-        Whatever the solver's rounding, the prices are scaled until y ≤ D p holds, so the bound is valid.
+        The prices are scaled until y ≤ D p holds, so the bound is valid in spite of the solver's rounding.
         """
         self._relaxed.changeColsCost(len(y), self._index, np.asarray(y * self._relaxed_jobs, dtype=np.float64))
         _run(self._relaxed, "relaxed knapsack")

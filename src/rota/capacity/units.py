@@ -75,8 +75,8 @@ def _whole(available: float, needs: list[float]) -> tuple[int, list[int], Fracti
     units = [int(fraction * scale) for fraction in fractions]
     common = math.gcd(*units) or 1
     units = [unit // common for unit in units]
-    # Rounding down loses nothing, as every use is a whole number of units. What `System` let pass as rounding does fit alone, and a
-    # resource that no type needs is there all the same.
+    # Rounding down loses nothing, as every use is a whole number of units. A demand that `System` accepts within rounding fits alone, and a
+    # resource that no type needs has at least one unit.
     total = max(int(simplest_fraction(Fraction(available) * shift) * scale / common), *units, 1)
     if scale <= 2**200 and total <= _LARGEST:
         return total, units, Fraction(shift * scale, common), True

@@ -42,9 +42,9 @@ from rota.cli import (
     types,
     wait,
 )
+from rota.cli.names import fill_in_names
 from rota.cli.output import remark
 from rota.cli.parameters import RUN_JOBS
-from rota.cli.policy_names import fill_in_policy_names
 from rota.errors import RotaError, RotaWarning
 
 app = App(
@@ -101,14 +101,15 @@ def _remarks() -> Iterator[None]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
-    for verb in (simulate.simulate, compare.compare, sweep.sweep, serve.serve):
-        if words[:1] == [verb.__name__] and {"--help", "-h"} & set(words):
-            fill_in_policy_names(verb)
+    if {"--help", "-h"} & set(words):
+        for verb in (simulate.simulate, compare.compare, sweep.sweep, serve.serve, trace.import_):
+            if verb.__name__.strip("_") in words[:2]:
+                fill_in_names(verb)
     try:
         submit.check_use(words)
         with _remarks():
             code = app(words, exit_on_error=False)
-        sys.stdout.flush()  # here, where a reader that has gone is no surprise
+        sys.stdout.flush()  # here, where a closed pipe is handled
     except CycloptsError:  # its message is printed already
         return 2
     except RotaError as error:

@@ -38,4 +38,4 @@ def cancel(
 
 def _words(job: Job) -> str:
     """A job that runs ends a little later than it is cancelled."""
-    return job.state if job.state == "cancelled" else "told to end"
+    return job.state if job.state == "cancelled" else "asked to end"

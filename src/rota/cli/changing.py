@@ -1,4 +1,4 @@
-"""What `rota cancel`, `rota hold` and `rota release` share: which jobs they are about, and what came of it."""
+"""What `rota cancel`, `rota hold` and `rota release` share: which jobs they act on, and how the outcome is printed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Action = Literal["cancel", "hold", "release"]
 
-# Without numbers: the jobs to which there is anything to do.
+# Without numbers: the states in which each action has an effect.
 _ABOUT: dict[Action, list[JobState]] = {
     "cancel": ["held", "blocked", "waiting", "starting", "running", "suspended", "stopping"],
     "hold": ["blocked", "waiting"],
@@ -48,7 +48,7 @@ class Chosen:
 
 
 def change(at: str | None, action: Action, chosen: Chosen, words: Callable[[Job], str], json: bool, *, now: bool = False) -> int:
-    """Cancels, holds or releases jobs, says what came of it, and returns the exit code: 1 if any refused."""
+    """Cancels, holds or releases jobs, prints the outcome, and returns the exit code: 1 if any refused."""
     with connect(at) as client:
         ids = chosen.ids(client, action)
         changed = client.change(action, ids, now) if ids else None

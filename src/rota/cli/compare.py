@@ -39,7 +39,7 @@ def compare(
         Names ({policies}), policy files (from: rota design -o),
         or your own as module:function.
     output
-        Write the table to this file too: .csv, .tex (LaTeX), .parquet or .json, told by its end.
+        Write the table to this file too: .csv, .tex (LaTeX), .parquet or .json, by its extension.
     """
     check_output(output, force)
     if output is not None:

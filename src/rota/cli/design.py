@@ -54,7 +54,7 @@ def design(
     route
         Without preemption: the order in which slots are drained; random draws it by --seed.
     opening
-        Without preemption: whether new slots open at the end of a move or as soon as there is room.
+        Without preemption: whether new slots open at the end of a move or as soon as capacity is free.
     max_response_time
         With --objective response-time or close: the largest mean response time that a type may have, as in --max-response-time.train 5.
     time_limit

@@ -1,4 +1,4 @@
-"""`rota hold` and `rota release`: keep a job back, and let it go."""
+"""`rota hold` and `rota release`: hold jobs, and release them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rota.cli.parameters import At, Flag, JobIds, Json
 
 
 def hold(*id: JobIds, name: str | None = None, type: str | None = None, all: Flag = False, at: At = None, json: Json = False) -> int:
-    """Keeps jobs back: they stay in the queue and are not started until released.
+    """Holds jobs: they stay in the queue and are not started until released.
 
     A job that runs cannot be held.
 
@@ -24,7 +24,7 @@ def hold(*id: JobIds, name: str | None = None, type: str | None = None, all: Fla
 
 
 def release(*id: JobIds, name: str | None = None, type: str | None = None, all: Flag = False, at: At = None, json: Json = False) -> int:
-    """Lets held jobs go: they may start from now on.
+    """Releases held jobs: they may start from now on.
 
     Parameters
     ----------

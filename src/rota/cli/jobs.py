@@ -60,7 +60,7 @@ def _states(text: str) -> list[JobState]:
 
     words = [word.strip() for word in text.split(",")]
     if wrong := [word for word in words if word not in STATES]:
-        raise rota.BadSpec([rota.Problem("--state", f"must be of {', '.join(STATES)}", word) for word in wrong])
+        raise rota.BadSpec([rota.Problem("--state", f"must be one of {', '.join(STATES)}", word) for word in wrong])
     return [state for state in STATES if state in words]
 
 

@@ -1,4 +1,4 @@
-"""What the verbs that speak to a running scheduler share: the connection, numbers of jobs, durations and how a job is printed."""
+"""What the verbs that use a running scheduler share: the connection, numbers of jobs, durations and how a job is printed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _MOST_IDS = 100_000
 _PAGE = 1000
-_HOST_AND_PORT = re.compile(r"[^/\s]+:\d+")  # what the client takes for a slip
+_HOST_AND_PORT = re.compile(r"[^/\s]+:\d+")  # not an address, but a likely mistake for one
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?\s*(?:ms|s|min|m|h|d)\s*)+")
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)")
@@ -97,7 +97,7 @@ def clock(moment: float | None) -> str:
 
 
 def read_jobs(client: Client, states: list[JobState] | None, type: str | None, name: str | None, limit: int | None) -> list[Job]:
-    """The newest so many, or all, page by page."""
+    """The newest jobs, up to this number, or all, page by page."""
     found: list[Job] = []
     while limit is None or len(found) < limit:
         ask = _PAGE if limit is None else min(_PAGE, limit - len(found))
@@ -109,7 +109,7 @@ def read_jobs(client: Client, states: list[JobState] | None, type: str | None, n
 
 
 def printable(text: str) -> str:
-    """The text with control characters written out, so that nothing in it can play with the terminal."""
+    """The text with control characters written out, so that nothing in it can control the terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
 
 
@@ -119,7 +119,7 @@ def command_text(argv: Sequence[str]) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """At most so many characters."""
+    """The text, cut to this number of characters."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
@@ -136,7 +136,7 @@ def exit_code_of(job: Job) -> int:
 
 
 def outcome(job: Job) -> str:
-    """A job in one line, as far as it has come."""
+    """A job in one line, with its progress."""
     parts: list[str] = [job.state]
     if job.reason:
         parts.append(printable(job.reason))

@@ -31,14 +31,14 @@ def logs(
 ) -> None:
     """Prints what a job has printed so far: its standard output and standard error, as they came.
 
-    If there is nothing, and a reason for it (the program was not found, the job was cancelled), that is told on standard error.
+    If a job printed nothing for a known reason (the program was not found, the job was cancelled), standard error says so.
 
     Parameters
     ----------
     follow
         Go on until the job has ended. Ctrl-C ends the view, not the job.
     tail
-        Only so many of the last lines; with --follow, these and what comes after them.
+        Only this many of the last lines; with --follow, these and what comes after them.
     """
     number = parse_id(id)
     if tail is not None and tail < 0:
@@ -52,7 +52,7 @@ def logs(
             for data in _output(client, number, offset, follow):
                 offset += len(data)
                 _write(data)
-            if not offset and (job := client.job(number)).reason:  # a program that was never run has nothing to say
+            if not offset and (job := client.job(number)).reason:  # a program that never ran has no output
                 remark(outcome(job))
     except KeyboardInterrupt:  # the way to end a view that follows
         return
@@ -64,7 +64,7 @@ def _write(data: bytes) -> None:
 
 
 def _output(client: Client, number: int, offset: int, follow: bool) -> Iterator[bytes]:
-    """The output from an offset to its present end, or to the end of the job. A scheduler that is restarted meanwhile is waited for."""
+    """The output from an offset to its present end, or to the end of the job. Waits for a scheduler that is being restarted."""
     from rota.live.errors import NotReachable
 
     answered = False
@@ -86,7 +86,7 @@ def _output(client: Client, number: int, offset: int, follow: bool) -> Iterator[
 
 
 def _last_lines(client: Client, number: int, lines: int) -> tuple[bytes, int]:
-    """The last so many lines of what is there now, and the offset after them."""
+    """The last lines of the present output, and the offset after them."""
     kept, offset = b"", 0
     for data in _output(client, number, 0, follow=False):
         offset += len(data)
@@ -95,7 +95,7 @@ def _last_lines(client: Client, number: int, lines: int) -> tuple[bytes, int]:
 
 
 def _tail(data: bytes, lines: int) -> bytes:
-    """The last so many lines; one without an end counts."""
+    """The last lines; one without a line end counts."""
     if not lines:
         return b""
     end = len(data) - data.endswith(b"\n")

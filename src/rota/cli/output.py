@@ -1,4 +1,4 @@
-"""How the verbs speak: tables for people, JSON for programs, remarks and progress on standard error."""
+"""How the verbs print: tables for people, JSON for programs, remarks and progress on standard error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _plain(value: Any) -> Any:
 
 
 def print_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)) -> None:
-    """A plain table: columns aligned right but for those listed in `left`."""
+    """A plain table: columns aligned right except those listed in `left`."""
     cells = [list(head), *map(list, rows)]
     widths = [max(len(row[j]) for row in cells) for j in range(len(head))]
     print(f"\n{title}")
@@ -54,7 +54,7 @@ def remark(text: str) -> None:
     try:
         if _takes_text(sys.stderr):
             print(text, file=sys.stderr, flush=True)
-    except OSError:  # nobody reads it any more, or the disk is full: no reason to fail, now or when the rest of it is flushed at the end
+    except OSError:  # the reader has gone or the disk is full: that must not fail, now or when the rest is flushed at the end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 

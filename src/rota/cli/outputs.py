@@ -19,7 +19,7 @@ STDOUT = Path("-")
 
 
 def check_output(output: Path | None, force: bool, option: str = "--output", *, new_folder: bool = False, stdout: bool = False) -> None:
-    """Says before the work begins that a file of this name cannot or shall not be written.
+    """Raises `BadSpec` before the work begins if a file of this name cannot or must not be written.
 
     `new_folder`: its folder is part of the output, and is made if it is not there. `stdout`: the verb writes text, so `-` is allowed.
     """
@@ -41,7 +41,7 @@ def check_output(output: Path | None, force: bool, option: str = "--output", *, 
 
 
 def check_folder(folder: Path, option: str = "--output") -> None:
-    """Says before the work begins that no files can be written into this folder, which is there or will be made."""
+    """Raises `BadSpec` before the work begins if no files can be written into this folder, which exists or will be made."""
     if folder == STDOUT:
         raise BadSpec([Problem(option, "cannot be standard output here: name a folder", "-")])
     there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())

@@ -33,8 +33,8 @@ WorkloadName = Annotated[
         "arrivals and the file's sizes if not given."
     ),
 ]
-Loops = Annotated[int | None, Parameter(help="Play the workload so many times over.")]
-WarmupLoops = Annotated[int, Parameter(help="Leave out so many of the loops from the start.")]
+Loops = Annotated[int | None, Parameter(help="Play the workload this many times.")]
+WarmupLoops = Annotated[int, Parameter(help="Leave out this many of the first loops.")]
 Workers = Annotated[
     int | None,
     Parameter(help="Processes on this machine, one per core if not given; 0 runs all in this one. The results do not depend on it."),
@@ -44,7 +44,7 @@ Workers = Annotated[
 
 Capacity = Annotated[
     list[float] | None,
-    Parameter(consume_multiple=True, negative="", help="The server, one number per resource, unless the trace knows it."),
+    Parameter(consume_multiple=True, negative="", help="The server, one number per resource, unless the trace has it."),
 ]
 TraceSizes = Annotated[
     Literal["mean", "empirical", "fitted"],

@@ -1,4 +1,4 @@
-"""`rota plan`: the main job. What limits the server, what to run on it, how long people will wait, and a page that shows it."""
+"""`rota plan`: the main verb. What limits the server, what to run on it, how long people will wait, and a page that shows it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def plan(
     with ProgressLine() as line, _interrupts() as interrupts:
 
         def show(at: PlanProgress) -> None:
-            if interrupts:  # a computation took Ctrl-C as a wish for its best answer so far: here it means the whole plan
+            if interrupts:  # a computation answers Ctrl-C with its best result so far; here Ctrl-C ends the whole plan
                 raise KeyboardInterrupt
             line.update(at.time_s, f"{at.step}, {at.time_s:.0f} s", at.compiling)
 

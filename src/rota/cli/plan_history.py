@@ -35,7 +35,7 @@ def plan_history(
     undo
         Use the plan before the present one, pinned.
     pin
-        Pin the plan: the scheduler keeps it, whatever it learns. --unpin lets it make new ones again.
+        Pin the plan: the scheduler keeps it when arrivals or sizes drift. --unpin lets it make new plans again.
     """
     if undo and use is not None:
         raise rota.BadSpec([rota.Problem("--undo", "does not go with --use")])

@@ -33,7 +33,7 @@ def reproduce(
     Parameters
     ----------
     figures
-        Their names (see --list), or all, which is what no name means too.
+        Their names (see --list), or all; all of them if none is given.
     output
         The folder.
     effort
@@ -77,7 +77,7 @@ def reproduce(
                 remark(f"{done.figure.name}: " + (f"found in {output}" if done.found else f"{done.time_s:.1f} s"))
                 at[0] = chosen[min(k + 1, len(chosen) - 1)].name
         except KeyboardInterrupt:
-            remark(f"{len(rows)} of {len(chosen)} figures are in {output}: the same command goes on from there")
+            remark(f"{len(rows)} of {len(chosen)} figures are in {output}: the same command continues from there")
             raise
     if json:
         named = [{"name": r.figure.name, "found": r.found, "time_s": r.time_s, "agrees": r.agrees, "findings": r.findings} for r in rows]

@@ -32,12 +32,13 @@ def serve(
 ) -> None:
     """Runs a plan on this machine: takes jobs, decides which of them run together, and runs them.
 
-    Stays in the foreground; Ctrl-C or SIGTERM ends it, the jobs go on, and the next one finds them. Jobs come by: rota submit.
+    Stays in the foreground. Ctrl-C or SIGTERM ends it; the jobs keep running, and the next scheduler finds them. To submit
+    jobs: rota submit.
 
     Parameters
     ----------
     file
-        The plan (from: rota plan FILE), or a system, a TOML file, which is planned first. Without it, the plan of last time goes on.
+        The plan (from: rota plan FILE), or a system, a TOML file, which is planned first. Without it, the last plan stays in use.
     policy
         Run this policy instead of the plan's: a name ({policies}) or a policy file. With a system,
         nothing is planned then.
@@ -46,18 +47,18 @@ def serve(
     tcp
         Listen on TCP as well, as HOST:PORT; other hosts than loopback need a token (rota token add NAME).
     time_unit
-        The unit of time of the file's rates and sizes; taken for seconds, with a word, if neither this nor the file says it.
+        The unit of time of the file's rates and sizes; seconds, with a remark, if neither this nor the file says it.
     preemption
         none: a running job is never stopped; suspend: by SIGSTOP; requeue: ended, and started again later.
     grace
         Seconds from SIGTERM to SIGKILL.
     learn
-        Whether the plan is made anew when arrivals or sizes drift from it.
+        Whether a new plan is made when arrivals or sizes drift from it.
     seed
-        Of the policy's own randomness.
+        The seed of the policy's own randomness.
     recover
         The database was lost or damaged, or is older than events.jsonl: bring it up to date from there. Jobs that run are found again and
-        ended ones are listed; those that only the lost database knew and that wait cannot be run, and are cancelled.
+        ended ones are listed; waiting jobs whose commands were only in the lost database cannot be run, and are cancelled.
     verbose
         Say everything that happens: submissions, starts, ends.
     """
@@ -75,12 +76,12 @@ def serve(
     if plan is None and (policy is not None or any(value is not None for value in given.values())):
         options = {"policy": policy, "time-unit": time_unit, "preemption": preemption, "grace": grace, "learn": learn}
         named = ", ".join(f"--{name}" for name, value in options.items() if value is not None)
-        raise rota.BadSpec([rota.Problem(named, "needs a FILE: without it, the plan of last time goes on as it was")])
+        raise rota.BadSpec([rota.Problem(named, "needs a FILE: without it, the last plan stays in use as it was")])
     where = state_directory() if directory is None else directory.absolute()
     if (wrong := next((place for place in (where, *where.parents) if place.is_file()), None)) is not None:
         raise rota.BadSpec([rota.Problem("--directory", "is a file, not a folder", str(wrong))])
     address = None if tcp is None else _host_and_port(tcp)
-    asyncio.run(run_daemon(where, plan, tcp=address, seed=seed, recover=recover, verbose=verbose, tell=LineWriter()))
+    asyncio.run(run_daemon(where, plan, tcp=address, seed=seed, recover=recover, verbose=verbose, log_line=LineWriter()))
 
 
 def _host_and_port(text: str) -> tuple[str, int]:
@@ -109,12 +110,12 @@ def _plan(file: Path, policy: str | None, given: dict[str, object]) -> PlanFile:
 
 
 def _in_seconds(system: rota.System) -> str:
-    """What it means that a file does not say its unit of time, in numbers that a person can check."""
+    """The remark on a file without a unit of time, with numbers that a person can check."""
     rates = zip(system.names, system.arrival_rate, system.service_rate, strict=True)
     examples = [f"{name} comes {rate * 3600:.4g} times an hour and runs for {1 / mu:.4g} s" for name, rate, mu in rates if rate > 0][:3]
     means = f": {'; '.join(examples)}" if examples else ""
     way_out = 'If that is wrong: --time-unit h, or time_unit = "h" in the file'
-    return f"the file does not say its unit of time, so it is taken for seconds{means}. {way_out}"
+    return f"the file does not say its unit of time, so seconds are assumed{means}. {way_out}"
 
 
 def _planned(file: Path, policy: str | None) -> PlanFile:

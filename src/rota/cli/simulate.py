@@ -58,7 +58,7 @@ def simulate(
     log_jobs
         How many jobs to log.
     replications
-        Run so many independent simulations instead of one, and take the interval from their spread.
+        Run this many independent simulations instead of one, and take the interval from their spread.
     workers
         Processes for --replications; the result does not depend on it.
     """
@@ -174,7 +174,7 @@ def workload_of(path: str | None, loops: int | None, warmup_loops: int, warmup: 
 
 
 def _remark_on_log(trace: rota.Trace, path: Path) -> None:
-    """Says what was left out of a log that is read as it is (`rota trace import` has said it of a trace)."""
+    """Prints what was left out of a log that is read without an import (`rota trace import` has said it of a trace)."""
     from rota.traces import is_trace_file
 
     if is_trace_file(path):
@@ -187,12 +187,12 @@ def _remark_on_log(trace: rota.Trace, path: Path) -> None:
 
 
 def remark_on_preemption(system: rota.System, policies: Sequence[Policy]) -> None:
-    """Says which policies stop jobs on a server whose file says that jobs cannot be stopped."""
+    """Prints which policies stop jobs on a server whose file says that jobs cannot be stopped."""
     from rota.policy import policy_name, preempts
 
     names = [policy_name(policy) for policy in policies if preempts(policy)]
     if system.preemption == "none" and names:
-        remark(f'the file says preemption "none", but {" and ".join(dict.fromkeys(names))} may stop running jobs: shown all the same')
+        remark(f'the file says preemption "none", but {" and ".join(dict.fromkeys(names))} may stop running jobs: shown for comparison')
 
 
 def progress_text(at: SimulationProgress) -> str:
@@ -202,7 +202,7 @@ def progress_text(at: SimulationProgress) -> str:
     text = f"{at.done:,} jobs, {at.events_per_s / 1e6:.1f} million events/s"
     if at.jobs is not None:
         left = at.time_s * (at.jobs / at.done - 1)
-        # The first jobs carry the time of compiling: nothing can be said from them yet.
+        # The first jobs include the time of compiling: no estimate can be made from them.
         return f"{at.done / at.jobs:.0%}: {text}" + (f", {left:.0f} s left" if at.done > 10_000 else "")
     return f"{text}, interval ±{at.half_width:.1%}"
 

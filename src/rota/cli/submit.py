@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Several = Annotated[list[str] | None, Parameter(negative="")]
 
-# What a clean environment keeps: without these hardly a program finds its files or its language.
+# What a clean environment keeps: most programs need these to find their files and their language.
 _KEPT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TZ", "USER")
 _RESOURCES = {"cores": r"cores?|cpus?", "memory": r"(memory|mem|ram)(_.*)?", "gpus": r"gpus?"}
 
@@ -48,7 +48,7 @@ def submit(
     at: At = None,
     json: Json = False,
 ) -> int:
-    """Hands a command to the scheduler, which runs it when its turn has come.
+    """Submits a command as a job; the scheduler decides when it runs.
 
     Prints the number of the job. The command runs in this folder and with your environment, and what it prints goes to a file (see: rota
     logs). For example: rota submit --type train -- python train.py
@@ -56,7 +56,7 @@ def submit(
     Parameters
     ----------
     command
-        The program and its arguments, after --. No shell is involved: each word reaches the program as it is.
+        The program and its arguments, after --. No shell is involved: the program gets each argument as it is.
     type
         The job type, one of the plan's (see: rota types). Give this, or what the job needs.
     cores
@@ -145,11 +145,11 @@ def _argv(command: Sequence[str], shell: bool) -> list[str]:
 
 
 def _environment(settings: Sequence[str], clean: bool) -> dict[str, str]:
-    """The whole environment of the job. The token stays out unless it is asked for: it would rest on the disk of the scheduler."""
+    """The whole environment of the job. The token is left out unless asked for, as the scheduler stores the environment on disk."""
     mine = {name: value for name, value in os.environ.items() if name != "ROTA_TOKEN" and (name in _KEPT or not clean)}
     strange = [name for name, value in mine.items() if not (_is_text(name) and _is_text(value))]
     if strange:
-        remark(f"not passed on, for they are not UTF-8 text: {', '.join(map(printable, strange))}")
+        remark(f"not passed on, as they are not UTF-8 text: {', '.join(map(printable, strange))}")
     found = {name: value for name, value in mine.items() if name not in strange}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -164,7 +164,7 @@ def _environment(settings: Sequence[str], clean: bool) -> dict[str, str]:
 
 
 def _is_text(text: str) -> bool:
-    """Whether it can go over the wire: what the system gave us as bytes that are not UTF-8 cannot."""
+    """Whether the text can be sent: bytes from the system that are not UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

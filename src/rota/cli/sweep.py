@@ -33,8 +33,8 @@ def sweep(
 ) -> None:
     """Simulates policies over a grid of loads, switching rates, setup rates and seeds.
 
-    Each run is a row of the output file, and no run is done twice: interrupted with Ctrl-C or worse, the same command goes on from where
-    it was. Numbers are given as 0.5,0.7 or as ranges: 0.1:0.9:0.1 in steps, 0.01:100:x10 by a factor.
+    Each run is a row of the output file, and no run is done twice: after Ctrl-C or a crash, the same command continues where
+    it stopped. Numbers are given as 0.5,0.7 or as ranges: 0.1:0.9:0.1 in steps, 0.01:100:x10 by a factor.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def sweep(
                 progress=show,
             )
         except KeyboardInterrupt:
-            remark("what is finished is kept: the same command goes on from there")
+            remark("finished runs are kept: the same command continues from there")
             raise
     cases = over_seeds(results).to_dicts()
     if json:

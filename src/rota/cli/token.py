@@ -1,4 +1,4 @@
-"""`rota token …`: who may speak to the scheduler over TCP."""
+"""`rota token …`: who may use the scheduler over TCP."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from rota.cli.parameters import RUN_JOBS, AtThisMachine, Json
 if TYPE_CHECKING:
     from rota.live.http.tokens import Tokens
 
-token = App(name="token", help="Tokens: who may speak to the scheduler over TCP. On its Unix socket none is needed.", group=RUN_JOBS)
+token = App(name="token", help="Tokens: who may use the scheduler over TCP. On its Unix socket none is needed.", group=RUN_JOBS)
 
 _FILE = "tokens.json"
 
 
 @token.command
 def add(name: str, /, *, at: AtThisMachine = None, json: Json = False) -> None:
-    """Makes a token and prints it. It is kept as a hash only: this is the one time that it can be seen.
+    """Makes a token and prints it. Only its hash is stored, so it cannot be shown again.
 
     Parameters
     ----------
     name
-        Whose it is, or what for.
+        The user or the purpose of the token.
     """
     made = _tokens(at).add(name)
     print_json({"name": name, "token": made}) if json else print(made)
@@ -47,7 +47,7 @@ def list_(*, at: AtThisMachine = None, json: Json = False) -> None:
 
 @token.command
 def remove(name: str, /, *, at: AtThisMachine = None) -> None:
-    """Takes a token back: it is worthless at once.
+    """Revokes a token: it is no longer accepted.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def remove(name: str, /, *, at: AtThisMachine = None) -> None:
 
 
 def _tokens(at: str | None) -> Tokens:
-    """The tokens of a scheduler of this machine: they are made where its files are, never over the wire."""
+    """The tokens of a scheduler of this machine: they are made where its files are, never over the network."""
     from rota.live.http.tokens import Tokens
     from rota.live.paths import state_directory
 

@@ -65,7 +65,7 @@ def top(
 
 
 def _print(client: Client) -> None:
-    """One view as plain text. Written by ourselves, as rich would end the program when the reader has gone."""
+    """One view as plain text. Written without rich, which would end the program when the reader has gone."""
     from rich.console import Console
 
     width = max(shutil.get_terminal_size((100, 24)).columns, 60)
@@ -83,7 +83,7 @@ def _as_text(client: Client, interval: float) -> None:
 
 
 def _on_terminal(client: Client, interval: float) -> None:
-    """The view on a screen of its own. A scheduler that is restarted meanwhile is waited for, with the last view beside the error."""
+    """The view on a screen of its own. Waits for a scheduler that is being restarted, and shows the last view with the error."""
     from rich.console import Console, Group
     from rich.live import Live
     from rich.text import Text
@@ -91,7 +91,7 @@ def _on_terminal(client: Client, interval: float) -> None:
     from rota.live.errors import NotReachable
 
     console = Console()
-    found = _read(client)  # an error here is told without the screen
+    found = _read(client)  # an error here is printed without the screen
     with Live(console=console, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
         while True:
             live.update(view(*found, *console.size), refresh=True)
@@ -138,7 +138,7 @@ def _head(status: Status) -> list[Text]:
     first = f"rota {status.version}  {printable(status.policy)}  plan {status.plan}{pinned}  preemption {status.preemption}"
     estimate = "not known yet" if status.load is None else f"{status.load:.3f}"
     error = 0.0 if status.load_error is None else status.load_error
-    high = status.load is not None and status.load - 1.645 * error >= 1  # surely, nineteen times in twenty
+    high = status.load is not None and status.load - 1.645 * error >= 1  # with 95 % confidence
     load = Text("load ").append(estimate, style="bold red" if high else "bold").append(f" ± {1.96 * error:.2g}" * (error > 0))
     load.append(f", planned {status.planned_load:.3f}")
     if status.redesigning:
@@ -176,7 +176,7 @@ def _resources(resources: Sequence[ResourceUse]) -> Table:
 
 
 def _bar(resource: ResourceUse) -> Text:
-    """Used, kept and free as one bar; what is not zero is seen."""
+    """Used, kept and free as one bar; what is not zero gets at least one character."""
     from rich.text import Text
 
     def cells(amount: float) -> int:

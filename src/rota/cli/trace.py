@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rota.traces import ImportReport, Trace
     from rota.traces.readers.ledger import ImportProgress
 
-trace = App(name="trace", help="Traces: real logs of jobs, from the import to what they tell.")
+trace = App(name="trace", help="Traces: real logs of jobs, from import to analysis.")
 trace.command(trace_info.info)
 trace.command(trace_group.group)
 trace.command(trace_parts.cut)
@@ -30,8 +30,6 @@ trace.command(trace_drift.drift)
 trace.command(trace_make.borg)
 trace.command(trace_make.resample)
 
-Format = Literal["borg2019", "google2011", "swf", "alibaba_openb", "rota_events", "table"]
-
 
 @trace.command(name="import")
 def import_(
@@ -39,7 +37,7 @@ def import_(
     /,
     *,
     output: TraceOutput,
-    format: Format | None = None,
+    format: str | None = None,
     on_error: Literal["stop", "skip"] = "stop",
     grid: float | None = None,
     columns: str | None = None,
@@ -55,7 +53,7 @@ def import_(
     source
         Files, directories or patterns of files: plain or gzipped text, or parquet.
     format
-        The format of the log; found from its content if not given.
+        The format of the log, one of {formats}; found from its content if not given.
     on_error
         At a line that cannot be read: stop, or skip it and count it.
     grid
@@ -66,7 +64,7 @@ def import_(
     time_unit
         For plain tables: the unit of their times (seconds if not given).
     nodes
-        For alibaba_openb: the list of nodes, which tells the capacity of one.
+        For alibaba_openb: the list of nodes, which gives the capacity of one.
     """
     check_output(output, force)
     from rota.traces import import_trace

@@ -1,4 +1,4 @@
-"""`rota trace drift`: how the work changes over a trace, and whether yesterday's rota still does."""
+"""`rota trace drift`: how the work changes over a trace, and whether a rota of an earlier window still fits."""
 
 from __future__ import annotations
 

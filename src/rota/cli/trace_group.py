@@ -33,9 +33,9 @@ def group(
     Parameters
     ----------
     clusters
-        Choose so many types that lose the least capacity by rounding demands up; no job is left out.
+        Choose this many types that lose the least capacity by rounding demands up; no job is left out.
     top
-        Keep so many of the most frequent types.
+        Keep this many of the most frequent types.
     cover
         Keep the largest types that hold this part of the work (0.95, say).
     of

@@ -1,4 +1,4 @@
-"""`rota trace info`: what a trace is like."""
+"""`rota trace info`: describes a trace."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def info(
     types
         How many of the most frequent types to list.
     batch_gap
-        Count jobs that follow each other within so many seconds as one batch.
+        Count jobs that follow each other within this many seconds as one batch.
     pictures
         Write pictures into this folder: sizes, failure rate, arrivals, index of dispersion, demands.
     picture_format
@@ -54,7 +54,7 @@ def info(
     from rota.traces.detect import detect
     from rota.traces.info import trace_info
 
-    a_log = file.is_file() and detect(file) is not None  # then what it holds is told as it is, without an import
+    a_log = file.is_file() and detect(file) is not None  # then it is described without an import
     found = trace_info(read_trace(file) if a_log else open_trace(file), batch_gap)
     print_json(as_fields(found, types)) if json else print_info(found, types)
     if pictures is not None:

@@ -26,7 +26,7 @@ def borg(
     Parameters
     ----------
     share
-        Each job with this probability: 1 is all 68.9 million, 0.0178 brings them to one server at the paper's load 0.9.
+        Keep each job with this probability: 1 is all 68.9 million, 0.0178 brings them to one server at the paper's load 0.9.
     days
         How long; the paper's 31 days if not given.
     """

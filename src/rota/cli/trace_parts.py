@@ -36,13 +36,13 @@ def cut(
     Parameters
     ----------
     begin
-        Jobs that arrive from here on, in seconds.
+        Keep jobs that arrive from this time on, in seconds.
     end
-        Jobs that arrive before this. The time from --begin to --end is then the time that the trace covers, for rates and loops.
+        Keep jobs that arrive before this. The time from --begin to --end is then the time that the trace covers, for rates and loops.
     longest
-        Jobs of at most this size.
+        Keep jobs of at most this size.
     share
-        Each job with this probability, independently.
+        Keep each job with this probability, independently.
     stretch
         Multiply all arrival times by this; sizes stay.
     """
@@ -118,7 +118,7 @@ def scale(
     else:
         print(f"{len(trace):,} jobs in {trace.span:,.0f} s, {len(trace.names):,} types, load {load:g} by {by}")
         if by == "thinning":
-            print(f"The jobs that were kept by chance make a load of {own:.4g}.")
+            print(f"The random sample of jobs has a load of {own:.4g}.")
         elif by == "capacity":
             print(f"The server has {_server(made)}.")
     with whole_file(output) as first, whole_file(system) as second:

@@ -40,7 +40,7 @@ def wait_for(client: Client, ids: Sequence[int], timeout_s: float | None = None,
     from rota.live.messages import ENDED
 
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    client.job(max(ids))  # numbers go up by one: if there is no such job, that is told now and not after hours
+    client.job(max(ids))  # numbers go up by one: a job that does not exist is reported now and not after hours
     code, seen = 0, []
     try:
         for number in ids:
@@ -53,7 +53,7 @@ def wait_for(client: Client, ids: Sequence[int], timeout_s: float | None = None,
             remark(outcome(job))
             code = code or exit_code_of(job)
     except KeyboardInterrupt:
-        remark(f"jobs go on without you; to end them: rota cancel {ids_text(ids).replace(', ', ',')}")
+        remark(f"the jobs keep running; to end them: rota cancel {ids_text(ids).replace(', ', ',')}")
         raise
     if json:
         print_json({"jobs": [job.model_dump(mode="json") for job in seen], "exit_code": code})
@@ -61,10 +61,10 @@ def wait_for(client: Client, ids: Sequence[int], timeout_s: float | None = None,
 
 
 def _ended(client: Client, number: int, deadline: float | None) -> Job:
-    """The job when it has ended or time is up. A scheduler that is restarted meanwhile keeps its jobs: it is waited for as well."""
+    """The job when it has ended or time is up. Waits also for a scheduler that is being restarted, as it keeps its jobs."""
     from rota.live.errors import NotReachable
 
-    told = False
+    reported = False
     while True:
         left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
         try:
@@ -72,7 +72,7 @@ def _ended(client: Client, number: int, deadline: float | None) -> Job:
         except NotReachable:
             if left is not None and left <= _RETRY_S:
                 raise
-            if not told:
+            if not reported:
                 remark("the scheduler does not answer; waiting for it to come back")
-                told = True
+                reported = True
             time.sleep(_RETRY_S)

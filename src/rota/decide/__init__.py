@@ -1,4 +1,4 @@
-"""Online decisions: small compiled functions that map the state to a decision. The simulator and the live scheduler obey the same ones."""
+"""Online decisions: small compiled functions that map the state to a decision. The simulator and the live scheduler use the same ones."""
 
 from rota.decide.decider import Decider, built_in, decider_of, describe, new_state, rule_of, suits
 from rota.decide.rule import Description, Rule

@@ -1,8 +1,8 @@
-"""MSR policies with backfilling: room that the schedule leaves is filled First-Fit from the queue.
+"""MSR policies with backfilling: what the schedule leaves free is filled First-Fit from the queue.
 
-The three models of preemption differ in what becomes of a backfilled job when the schedule needs its room. With preemption at no cost it
+The three models of preemption differ in what happens to a backfilled job when the schedule needs its resources. With full preemption it
 gives way. Without preemption it runs to its end. With setups it also runs to its end, unless a switch begins: then jobs that are in the way
-are stopped, backfilled or not, and each holds its room for a setup.
+are stopped, backfilled or not, and each holds its resources for a setup.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SETUPS = 1  # counters from here on: setups of each type under way (sMSR)
 
 @kernel
 def backfill_full(state: State, target: Int) -> float:
-    """pMSR with backfilling: backfilled jobs give way, the youngest first, as soon as the schedule needs their room."""
+    """pMSR with backfilling: backfilled jobs give way, the youngest first, as soon as the schedule needs their resources."""
     if state.event[KIND] == COMPLETION:
         target[state.event[TYPE]] -= 1
     if state.event[KIND] == TIMER:
@@ -34,7 +34,7 @@ def backfill_full(state: State, target: Int) -> float:
 
 @kernel
 def backfill_none(state: State, target: Int) -> float:
-    """nMSR with backfilling: backfilled jobs run to their end, and the schedule's own jobs start when there is room.
+    """nMSR with backfilling: backfilled jobs run to their end, and the schedule's own jobs start when they fit.
 
     A switch ends when all running jobs fit together with the jobs present that have a slot in the schedule ahead. Until then slots are
     drained one by one as without backfilling, and a job starts if it has a slot: one that is still open, or one ahead.
@@ -61,10 +61,10 @@ def backfill_none(state: State, target: Int) -> float:
 
 @kernel
 def backfill_setup(state: State, target: Int) -> float:
-    """sMSR with backfilling: jobs are stopped when a switch begins, and only then; each of them holds its room for a setup.
+    """sMSR with backfilling: jobs are stopped when a switch begins, and only then; each of them holds its resources for a setup.
 
     Those are stopped that have no slot in the schedule ahead and hold what is short, the youngest first, until the rest fits together with
-    the jobs present that have a slot. If all fit, nobody is stopped, and the switch takes no time. Slots open as room becomes free. The
+    the jobs present that have a slot. If all fit, no job is stopped, and the switch takes no time. Slots open as resources become free. The
     clock of the new schedule starts, and jobs are backfilled, when all setups are done.
     """
     data = state.data
@@ -80,13 +80,13 @@ def backfill_setup(state: State, target: Int) -> float:
                 k = _give_way(state, target, True)
                 state.counters[SETUPS + k] += 1
             for k in range(target.shape[0]):
-                target[k] = min(target[k], state.running[k])  # those that wait start when there is room
+                target[k] = min(target[k], state.running[k])  # those that wait start when they fit
     setups = _setups(state)
     state.mode[SWITCHING] = 1 if setups > 0 else 0
     _free_room(state, target)
     for k in range(target.shape[0]):
-        for r in range(state.room.shape[0]):
-            state.room[r] -= state.counters[SETUPS + k] * state.demand[k, r]
+        for r in range(state.residual.shape[0]):
+            state.residual[r] -= state.counters[SETUPS + k] * state.demand[k, r]
     _fill_slots(state, target, state.counters[PLACE])
     if setups == 0:
         _fill(state, target)
@@ -103,16 +103,16 @@ SETUP_RULE = Rule(backfill_setup, constants=msr_data, keeps=msr_keeps, describe=
 
 @kernel
 def _free_room(state: State, target: Int) -> None:
-    """`room` := what the jobs decided so far leave."""
-    for r in range(state.room.shape[0]):
-        state.room[r] = state.capacity[r]
+    """`residual` := what the jobs decided so far leave."""
+    for r in range(state.residual.shape[0]):
+        state.residual[r] = state.capacity[r]
         for k in range(target.shape[0]):
-            state.room[r] -= target[k] * state.demand[k, r]
+            state.residual[r] -= target[k] * state.demand[k, r]
 
 
 @kernel
 def _fill(state: State, target: Int) -> None:
-    """Fills the room First-Fit from the queue."""
+    """Fills the residual First-Fit from the queue."""
     for k in range(target.shape[0]):
         state.next_up[k] = _after(state, k, target[k])
     first_fit(state, target)
@@ -120,7 +120,7 @@ def _fill(state: State, target: Int) -> None:
 
 @kernel
 def _fill_slots(state: State, target: Int, s: int) -> None:
-    """Starts jobs that have a slot in the schedule of state s, oldest first, as far as there is room."""
+    """Starts jobs that have a slot in the schedule of state s, oldest first, while they fit."""
     slots = state.data.schedules
     for k in range(target.shape[0]):
         state.next_up[k] = _after(state, k, target[k]) if target[k] < slots[s, k] else -1
@@ -161,8 +161,8 @@ def _prepare(state: State, target: Int) -> None:
 
 @kernel
 def _overfull(state: State) -> bool:
-    for r in range(state.room.shape[0]):  # noqa: SIM110 (numba has no any())
-        if state.room[r] < 0:
+    for r in range(state.residual.shape[0]):  # noqa: SIM110 (numba has no any())
+        if state.residual[r] < 0:
             return True
     return False
 
@@ -178,15 +178,15 @@ def _give_way(state: State, target: Int, sparing: bool) -> int:
     state.next_up[youngest] = state.older[state.next_up[youngest]]
     target[youngest] -= 1
     state.chosen[youngest] -= 1
-    for r in range(state.room.shape[0]):
-        state.room[r] += state.demand[youngest, r]
+    for r in range(state.residual.shape[0]):
+        state.residual[r] += state.demand[youngest, r]
     return youngest
 
 
 @kernel
 def _in_the_way(state: State, k: int) -> bool:
-    for r in range(state.room.shape[0]):  # noqa: SIM110 (numba has no any())
-        if state.room[r] < 0 and state.demand[k, r] > 0:
+    for r in range(state.residual.shape[0]):  # noqa: SIM110 (numba has no any())
+        if state.residual[r] < 0 and state.demand[k, r] > 0:
             return True
     return False
 

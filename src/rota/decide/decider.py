@@ -58,7 +58,7 @@ def built_in() -> set[Callable[[Any, Any], float]]:
 
 
 def rule_of(policy: Policy) -> Rule:
-    """How a policy decides, on whatever system."""
+    """How a policy decides, for any system."""
     return Rule(policy.decide) if isinstance(policy, Custom) else record_of(policy).load_rule()
 
 
@@ -66,7 +66,7 @@ def new_state(system: System, decider: Decider, random: NDArray[np.uint64]) -> S
     """The state of an empty server, without places for jobs yet: the arrays (jobs,) have length 0."""
     units = integer_units(system)
     K, R = units.demand.shape
-    nobody = np.full(K, -1, dtype=np.int64)
+    none = np.full(K, -1, dtype=np.int64)
     no_jobs, no_times = np.empty(0, dtype=np.int64), np.empty(0)
     return State(
         clock=np.zeros(1),
@@ -79,9 +79,9 @@ def new_state(system: System, decider: Decider, random: NDArray[np.uint64]) -> S
         demand=units.demand.copy(),
         capacity=units.capacity.copy(),
         service_rate=np.array(system.service_rate),
-        oldest=nobody.copy(),
-        first_waiting=nobody.copy(),
-        newest=nobody.copy(),
+        oldest=none.copy(),
+        first_waiting=none.copy(),
+        newest=none.copy(),
         newer=no_jobs,
         older=no_jobs,
         sequence=no_jobs,
@@ -90,7 +90,7 @@ def new_state(system: System, decider: Decider, random: NDArray[np.uint64]) -> S
         memory=np.zeros(max(decider.memory, 1)),
         counters=np.zeros(max(decider.counters, 1), dtype=np.int64),
         random=random,
-        room=np.zeros(R, dtype=np.int64),
+        residual=np.zeros(R, dtype=np.int64),
         next_up=np.zeros(K, dtype=np.int64),
         chosen=np.zeros(max(K, R), dtype=np.int64),
         keys=no_times,

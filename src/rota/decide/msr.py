@@ -1,7 +1,7 @@
-"""The MSR policies: the modulating process as a clockwork. `rota.decide.backfill` has those that fill gaps from the queue.
+"""The MSR policies: the modulating process as a state machine with a clock. `rota.decide.backfill` has those that fill gaps from the queue.
 
-The clockwork holds the state of the process and the time of its next ring of its own: a timer, a setup, or a slot without a job that rings
-in its place ("virtual completion"). These are exponential, so a ring is drawn anew whenever its rate changes. Completions of real jobs
+It keeps the state of the process and the time of the next event of its own (a "ring"): a timer, a setup, or a slot without a job that rings
+in its place ("virtual completion"). These are exponential, so a new time is drawn whenever the rate changes. Completions of real jobs
 come as events.
 """
 
@@ -52,7 +52,7 @@ class MSRData(NamedTuple):
     target: Int  # (M,)
     rate: Array  # (M,)
     trigger: Int  # (M,) −1 timer, −2 setup, i ≥ 0 completion of type i
-    skip: bool  # slots without a job are given up at once
+    skip: bool  # slots without a job are released at once
     setup_rate: float  # γ, with setups
 
 
@@ -145,7 +145,7 @@ def own_rate(state: State, target: Int) -> float:
 
 @kernel
 def next_ring(state: State, rate: float) -> float:
-    """The time of the next own ring, drawn anew if its rate has changed."""
+    """The time of the next own ring, drawn again if its rate has changed."""
     if rate != state.memory[RATE] or state.event[KIND] == TIMER or state.event[KIND] == START:
         state.memory[RATE] = rate
         state.memory[NEXT] = state.clock[0] + exponential(state.random, rate) if rate > 0.0 else np.inf
@@ -208,7 +208,7 @@ def msr_data(system: System, policy: MSR) -> MSRData:
 
 
 def _goals(process: ModulatingProcess) -> Int:
-    """The working state that each state leads to: its own, or, through whatever moves, the first one met."""
+    """The working state that each state leads to: its own, or the first one reached by any moves."""
     goal: Int = np.where(process.working, np.arange(len(process)), -1)
     while (goal < 0).any():
         known = goal[process.target] >= 0

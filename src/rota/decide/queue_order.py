@@ -28,7 +28,7 @@ from rota.model import System
 
 __all__ = ["EASY_RULE", "FCFS_RULE", "FIRST_FIT_RULE", "SERVER_FILLING_RULE"]
 
-SOMEBODY_WAITS = 0  # counter of FCFS: 0 or 1
+BLOCKED = 0  # counter of FCFS: 1 while a job waits, else 0
 WAITING = 0  # counter of First-Fit: jobs that wait
 
 
@@ -37,8 +37,8 @@ def fcfs(state: State, target: Int) -> float:
     """First come, first served: the oldest waiting job starts as long as it fits; the first that does not stops all behind it."""
     kind, i = state.event[KIND], state.event[TYPE]
     if kind == ARRIVAL:
-        if state.counters[SOMEBODY_WAITS] == 1 or not fits_one(state.demand, state.free, i):
-            state.counters[SOMEBODY_WAITS] = 1  # someone waits: nobody overtakes
+        if state.counters[BLOCKED] == 1 or not fits_one(state.demand, state.free, i):
+            state.counters[BLOCKED] = 1  # no job overtakes one that waits
             state.scope[0] = NONE
         else:
             target[i] += 1
@@ -47,10 +47,10 @@ def fcfs(state: State, target: Int) -> float:
     if kind == COMPLETION:
         target[i] -= 1
         state.scope[0] = i
-        if state.counters[SOMEBODY_WAITS] == 0:
+        if state.counters[BLOCKED] == 0:
             return np.inf
     state.scope[0] = ALL
-    state.counters[SOMEBODY_WAITS] = _start_in_order(state, target)
+    state.counters[BLOCKED] = _start_in_order(state, target)
     return np.inf
 
 
@@ -62,7 +62,7 @@ def _start_in_order(state: State, target: Int) -> int:
         head = oldest_next(state, False)
         if head < 0:
             return 0
-        if not fits_one(state.demand, state.room, head):
+        if not fits_one(state.demand, state.residual, head):
             return 1
         take_next(state, target, head)
 
@@ -154,7 +154,7 @@ def easy(state: State, target: Int) -> float:
     """EASY backfilling: the oldest waiting job has a reservation; others start only if they do not delay it by the estimates.
 
     Within a type first come, first served. The reservation is for the earliest time at which, going by the estimates of the running jobs,
-    the head job fits; a job may start if it fits now and either ends before that time or leaves the head job its room.
+    the head job fits; a job may start if it fits now and either ends before that time or leaves enough for the head job.
     """
     K, R = state.demand.shape
     now = state.clock[0]
@@ -176,7 +176,7 @@ def easy(state: State, target: Int) -> float:
     _heapify(state.keys, state.places, n)
     spare = state.chosen[:R]
     for r in range(R):
-        spare[r] = state.room[r]
+        spare[r] = state.residual[r]
     reservation = now
     while n > 0 and (max(state.keys[0], now) <= reservation or not fits_one(state.demand, spare, head)):
         reservation = max(state.keys[0], now)
@@ -195,7 +195,7 @@ def easy(state: State, target: Int) -> float:
         if best < 0:
             return np.inf
         harmless = now + state.estimate[state.next_up[best]] <= reservation
-        if fits_one(state.demand, state.room, best) and (harmless or fits_one(state.demand, spare, best)):
+        if fits_one(state.demand, state.residual, best) and (harmless or fits_one(state.demand, spare, best)):
             if not harmless:
                 for r in range(R):
                     spare[r] -= state.demand[best, r]

@@ -5,15 +5,15 @@ A decision function has the form
     decide(state, target) -> float
 
 It is called at the start and after every event, writes into `target` (K,) how many jobs of each type should run now, and returns the time
-at which it wants to be asked again (`numpy.inf`: not before the next event). `target` keeps what was written last. The
-simulator or live scheduler obeys: of each type the oldest waiting job starts first and the youngest running one yields first, so the
-running jobs of a type are always its oldest.
+at which it is to be called again (`numpy.inf`: not before the next event). `target` keeps what was written last. The
+simulator or live scheduler carries it out: of each type the oldest waiting job starts first and the youngest running one yields first.
+So the running jobs of a type are always its oldest.
 
 Jobs of a type form a list from old to new: `oldest[i]`, then `newer[job]`, up to `newest[i]`, and back by `older[job]`; −1 ends it.
 `first_waiting[i]` is the first that does not run.
 
-A live server knows one more event, CHANGE: something else happened that may matter (a waiting job was withdrawn, room came free that no job
-of the policy held), or the decision could not be carried out whole. `target` then holds what runs, and every entry is to be decided anew.
+A live server has one more event, CHANGE: something else happened that may matter (a waiting job was withdrawn, capacity came free that no
+job of the policy held), or the decision could not be carried out in full. `target` then holds what runs, and every entry is to be decided.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ ALL, NONE = -1, -2  # scopes of a decision
 class State(NamedTuple):
     """The state of the server, in arrays that the decision function shares with the simulator or live scheduler.
 
-    A decision function reads all and writes only what is its own.
+    A decision function may read everything and writes only what is marked as out, scratch or its own.
     """
 
     clock: Array  # (1,) the time now
@@ -84,12 +84,12 @@ class State(NamedTuple):
     memory: Array  # the function's own numbers
     counters: Int  # the function's own counters
     random: NDArray[np.uint64]  # (4,) the function's own random stream
-    room: Int  # (R,) scratch for the function
+    residual: Int  # (R,) scratch for the function
     next_up: Int  # (K,) scratch
     chosen: Int  # (K,) scratch
     keys: Array  # (jobs,) scratch
     places: Int  # (jobs,) scratch
-    data: Any  # the policy's constants, as the function wants them
+    data: Any  # the policy's constants, in the form that the function needs
 
 
 @kernel
@@ -110,37 +110,37 @@ def youngest_running(state: State, i: int) -> int:
 
 @kernel
 def copy_waiting(state: State) -> None:
-    """`next_up` := the first waiting job of each type, `room` := what is free."""
+    """`next_up` := the first waiting job of each type, `residual` := what is free."""
     for i in range(state.next_up.shape[0]):
         state.next_up[i] = state.first_waiting[i]
-    for r in range(state.room.shape[0]):
-        state.room[r] = state.free[r]
+    for r in range(state.residual.shape[0]):
+        state.residual[r] = state.free[r]
 
 
 @kernel
 def take_next(state: State, target: Int, i: int) -> None:
-    """The next job of type i is to run: it takes its room, and the one behind it is next."""
+    """The next job of type i is to run: the residual shrinks by its demand, and the one behind it is next."""
     target[i] += 1
-    for r in range(state.room.shape[0]):
-        state.room[r] -= state.demand[i, r]
+    for r in range(state.residual.shape[0]):
+        state.residual[r] -= state.demand[i, r]
     state.next_up[i] = state.newer[state.next_up[i]]
 
 
 @kernel
 def oldest_next(state: State, fitting: bool) -> int:
-    """The type whose next job is the oldest (`fitting`: of those that fit into the room), −1 if there is none."""
+    """The type whose next job is the oldest (`fitting`: of those that fit into the residual), −1 if there is none."""
     best = -1
     for i in range(state.next_up.shape[0]):
         job = state.next_up[i]
         if job >= 0 and (best < 0 or state.sequence[job] < state.sequence[state.next_up[best]]):  # noqa: SIM102
-            if not fitting or fits_one(state.demand, state.room, i):
+            if not fitting or fits_one(state.demand, state.residual, i):
                 best = i
     return best
 
 
 @kernel
 def first_fit(state: State, target: Int) -> int:
-    """Adds the jobs that are next up to the target, the oldest that fits into the room first, until none fits; returns how many."""
+    """Adds the jobs that are next up to the target, the oldest that fits into the residual first, until none fits; returns how many."""
     count = 0
     while True:
         i = oldest_next(state, True)

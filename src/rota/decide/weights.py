@@ -78,7 +78,7 @@ def max_weight(state: State, target: Int) -> float:
         for i in range(K):
             target[i] = min(data.schedules[chosen, i], state.system[i])
     else:
-        known = 0.0  # what was best before, without the jobs that left, is mostly good, and the search need only look for better
+        known = 0.0  # the previous best without the jobs that left is usually good, and the search only needs to improve on it
         for i in range(K):
             target[i] = min(target[i], state.system[i])
             known += target[i] * data.weight[i]
@@ -167,14 +167,14 @@ def randomized_timers(state: State, target: Int) -> float:
                 draw -= dummies[i]
                 i += 1
         if ticks:
-            room = True
+            fits = True
             for r in range(state.capacity.shape[0]):
                 used = state.demand[i, r]
                 for k in range(K):
                     used += slots[k] * state.demand[k, r]
                 if used > state.capacity[r]:
-                    room = False
-            if room:
+                    fits = False
+            if fits:
                 slots[i] += 1
         elif slots[i] > target[i] and uniform(state.random) < np.exp(-_timers_weight(state, i)):
             slots[i] -= 1
@@ -188,7 +188,7 @@ def randomized_timers(state: State, target: Int) -> float:
     for k in range(K):
         rate += (slots[k] - target[k]) * state.service_rate[k]
     if kind in (ARRIVAL, CHANGE) and state.memory[total_rate] == rate:
-        return float(state.memory[next_ring])  # nothing rings sooner or later than before
+        return float(state.memory[next_ring])  # the time of the next ring is unchanged
     state.memory[total_rate] = rate
     state.memory[next_ring] = state.clock[0] + exponential(state.random, rate)
     return float(state.memory[next_ring])

@@ -1,4 +1,4 @@
-"""A time limit that every step of a design looks at."""
+"""A time limit that every step of a design checks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class OutOfTime(Exception):
 class Deadline:
     """`budget_s` seconds, from `began` on.
 
-    What is decided beforehand goes by the budget and by estimates, never by the clock, so that it is the same on every machine; the clock
-    only ends what takes longer than it should.
+    Choices made in advance use the budget and estimates, never the clock, so that they are the same on every machine; the clock only
+    ends what takes longer than estimated.
     """
 
     budget_s: float
@@ -25,7 +25,7 @@ class Deadline:
 
     @staticmethod
     def after(seconds: float | None) -> Deadline:
-        """A limit of so many seconds from now; None: no limit."""
+        """A limit this many seconds from now; None: no limit."""
         return Deadline(float("inf") if seconds is None else seconds, time.perf_counter())
 
     @property

@@ -29,7 +29,7 @@ __all__ = ["Design", "Objective", "balanced_policy", "break_even_setup_rate", "d
 Objective = Literal["load", "response-time", "close"]
 RouteChoice = Route | Literal["random", "search"]
 
-_LOAD_S = 5.0  # the load may take that much in any case: without it there is no rota
+_LOAD_S = 5.0  # the load may always take this long: without it there is no rota
 _CLOSE_S = 9.0  # close rotas are found in less, and tuning them for longer gains little
 _FAR = 1e6  # setups beyond so many times the service rates are as good as free, or never done
 
@@ -38,8 +38,8 @@ _FAR = 1e6  # setups beyond so many times the service rates are as good as free,
 class Design:
     """A policy, and how it was found.
 
-    `choice`: how the switching rate of the balanced rota was chosen, None if it was given. `remarks`: what else there is to say, such as
-    that the prediction had to stand in for exact values; most often nothing.
+    `choice`: how the switching rate of the balanced rota was chosen, None if it was given. `remarks`: anything else worth saying, such as
+    that the prediction was used in place of exact values; usually empty.
     """
 
     policy: MSR
@@ -139,14 +139,14 @@ def design_policy(*arguments: Any, **options: Any) -> MSR:
     `preemption` and `setup_rate` are the system's unless given. `load`: the answer of `rota.system_load`, if it is known already.
     `objective="load"`: the paper's design, candidates and weights that balance the loads of the types (Eq. optimization, solved to
     optimality), in a loop in lexicographic order, with the best switching rate. `objective="response-time"`: from there on everything is
-    tuned on E[T], and never ends worse. `objective="close"`: candidates next to each other, so that a switch changes few jobs, or one
+    tuned on E[T], never for the worse. `objective="close"`: candidates next to each other, so that a switch changes few jobs, or one
     schedule alone, chosen and tuned on E[T] (`rota.design.close`); some seconds for large servers too. With these two, `max_response_time`,
     as `{"train": 5.0}`, limits E[T_i] of some types; `Infeasible` if no policy that keeps the limits was found.
 
     `switching_rate` is kept if given; None means: choose it, `by` the exact E[T] (default where that is estimated to fit the time limit),
     the prediction or a bound. `route`, `opening`: how an nMSR moves between schedules, see `rota.MSR`; "random" orders by `seed`, "search"
     the best by prediction. `time_limit_s` is for all of it: what would take longer is left out, or done by the prediction.
-    `rota.design.find_design` also tells what was.
+    `rota.design.find_design` also says what was.
     """
     return find_design(*arguments, **options).policy
 

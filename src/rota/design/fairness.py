@@ -1,7 +1,7 @@
 """Response times that no type may exceed: a rota that is good on average without hurting one type of jobs.
 
 Balancing the loads, the paper's objective, keeps every type within reach of the others (Section "Choosing a pMSR Policy"). Tuning on the
-mean response time alone does not: it may let a rare type wait for the sake of many others. A limit on E[T_i] says how long at most.
+mean response time alone does not: it may let a rare type wait so that many others do not. A limit on E[T_i] says how long at most.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ResponseLimits:
             if values[i] < least:
                 raise Infeasible(
                     f"type {system.names[i]!r} cannot have a mean response time of {values[i]:.6g}: even with the server to itself it "
-                    f"has {least:.6g}. Allow at least that, and room for the others"
+                    f"has {least:.6g}. Allow more than that: the other types need the server too"
                 )
         return ResponseLimits(system, values)
 

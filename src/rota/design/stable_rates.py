@@ -45,7 +45,7 @@ def largest_stable_switching_rate(system: System, policy: MSR) -> float:
         edge = surplus / lacking
     most = np.where(lacking > 0, edge, np.where((lacking == 0) & (surplus <= 0), 0.0, np.inf))
     least = np.where(lacking < 0, edge, 0.0)
-    most[work == 0], least[work == 0] = np.inf, 0.0  # nobody arrives
+    most[work == 0], least[work == 0] = np.inf, 0.0  # no jobs of this type arrive
     if most.min() <= max(least.max(), 0.0):
         i = int(np.argmin(most))
         slots = float(served[process.working, i].sum())

@@ -37,10 +37,10 @@ Yardstick = Literal["exact", "prediction", "upper", "lower"]
 
 _GRID = 33
 _FASTEST = 10.0  # times the fastest completion or setup of the process
-_USEFUL = 1.0  # a rate that is only known to be within a factor of two of the best is not known to be good
+_USEFUL = 1.0  # a larger guarantee (more than a factor of two from the best) says nothing useful
 _SEARCH = 25  # exact values that the choice of a rate takes, about
-_PATIENCE_S = 30.0  # what they may take where no time limit is given
-_ALWAYS_S = 1.0  # what is estimated to take less is done in any case
+_PATIENCE_S = 30.0  # the time they may take where no time limit is given
+_ALWAYS_S = 1.0  # what is estimated to take less is always done
 _LIGHT = 100_000  # states times types of a loop whose prediction is a matter of milliseconds
 _FEW = 1000  # slots of a type that stand for more where exact values take too long
 
@@ -78,7 +78,7 @@ class SwitchingRate:
         if self.useful:
             return f"The switching rate, chosen by the {yardstick}, is within {self.guarantee:.1%} of the best one: the bounds prove it."
         return (
-            f"The switching rate was chosen by the {yardstick}. The bounds prove nothing useful about it: they leave room for one that is "
+            f"The switching rate was chosen by the {yardstick}. The bounds prove nothing useful about it: they allow for one that is "
             f"better by a factor of {1 + self.guarantee:.3g}. Simulate it beside others."
         )
 
@@ -118,7 +118,7 @@ def choose_within(deadline: Deadline, system: System, policy: MSR, by: Yardstick
     if len(policy.weights) == 1:
         start.require_stable()
     wanted: Yardstick = by or "exact"
-    needed = by is None or (by != "exact" and policy.preemption == "full")  # whoever asks for exact values gets them
+    needed = by is None or (by != "exact" and policy.preemption == "full")  # exact values are computed if they are asked for
     if needed and exact_s > max(min(_PATIENCE_S, deadline.budget_s), _ALWAYS_S):
         size = f"{len(at.process):,} states, up to {int(at.process.schedules.max()):,} jobs of a type at once"
         return at.by_prediction(loss, f"exact values of this process ({size}) take too long")
@@ -248,7 +248,7 @@ def _predicted_fast_enough(at: Rates, loss: float) -> SwitchingRate:
 
 
 def _first_within(at: Rates, value: Callable[[float], float], limit: float, loss: float) -> float:
-    # Queues feel the clock when it ticks as often as jobs end: start there and double.
+    # The switching rate matters to queues once it is as high as the rate at which jobs end: start there and double.
     rate = float(at.system.service_rate.max())
     while value(rate) > (1 + loss) * limit:
         rate *= 2
@@ -285,7 +285,7 @@ def _best(at: Rates, by: Yardstick) -> SwitchingRate:
 
 
 def _scanned(at: Rates, grid: Array, by: Yardstick) -> Array:
-    """E[T] at the rates of the grid, every fourth one first; infinite at the others that were not looked at when the time was over."""
+    """E[T] at the rates of the grid, every fourth one first; infinite at those not evaluated when the time was over."""
     rough = np.full(len(grid), np.inf)
     first = np.arange(len(grid)) % 4 == 0
     for k in [*np.flatnonzero(first), *np.flatnonzero(~first)]:
@@ -336,7 +336,7 @@ def fast_switching_limit(system: System, policy: MSR) -> Array:
 def _birth_and_death(lam: float, mu: float, weights: Array, slots: Int) -> float:
     """E[Q] of a queue with death rate d_q = μ Σ_s π_s min(q, u_s) at q jobs, d_q = d_β from β = max u_s on.
 
-    With room for q jobs only, let B_q be the probability of q jobs and L_q their mean number (Erlang's recursion, in which every term is
+    With space for q jobs only, let B_q be the probability of q jobs and L_q their mean number (Erlang's recursion, in which every term is
     positive and at most q, however many jobs there are):
 
         B_q = λ B_{q−1} / (d_q + λ B_{q−1}),   L_q = (1 − B_q) L_{q−1} + q B_q,   B_0 = 1, L_0 = 0

@@ -1,6 +1,6 @@
 """Beyond balanced loads: a rota tuned on its exact mean response time.
 
-Balancing the loads (the paper's objective) is a heuristic: it looks at the bottleneck only. With E[T] at hand, everything that makes a
+Balancing the loads (the paper's objective) is a heuristic: it looks at the bottleneck only. As E[T] can be computed, everything about a
 rota can be tuned on it, starting from the balanced design and accepting improvements only:
 
     weights and switching rate     together, by a simplex search on their logarithms
@@ -40,7 +40,7 @@ _POOL = 40  # schedules to choose further candidates from
 _ENOUGH = 1e-3  # a change must gain this much, relative, to be kept
 _SIMPLER = 1e-4  # a candidate less may cost this much
 _LEAST = 2e-3  # the least weight of a candidate, and
-_FASTEST = 10.0  # the fastest clock, in rings of the busiest schedule: what lies beyond has no working states to speak of
+_FASTEST = 10.0  # the fastest clock, in rings of the busiest schedule: beyond it there are hardly any working states
 _VALUES = 50  # exact values that must fit the time limit, or the prediction is tuned
 _NEVER = 1e100
 
@@ -151,7 +151,7 @@ class _Search:
     ) -> None:
         self.system, self.keep_rate, self.limits, self.deadline = system, keep_rate, limits, deadline
         self.closed_form = start.preemption == "full" and not keep_rate
-        # One yardstick for all, or a prediction would be held against an exact value.
+        # One yardstick for all policies: a prediction must not be compared with an exact value.
         self.remark, self.longest_s = "", np.inf
         self.by: Yardstick = by or "exact"
         answer = analyze(system, start, sizes="exponential")
@@ -161,7 +161,7 @@ class _Search:
         self.policy = start
         try:
             self.first = self.value = self.score(start)
-        except OutOfTime:  # the start is all there is
+        except OutOfTime:  # only the start is known
             self.first = self.value = np.inf
         except NotConverged as problem:
             if by is not None:
@@ -175,7 +175,7 @@ class _Search:
         self.by, self.remark = "prediction", f"{why}: the prediction was tuned"
 
     def answer(self, start: MSR) -> Tuned:
-        """What was found. What the prediction says is better is checked by exact values if they are at hand."""
+        """The result. An improvement by the prediction is checked with exact values if they can be computed in time."""
         if self.remark and self.policy != start and not self.limits.any:
             answers = [analyze(self.system, policy, sizes="exponential") for policy in (start, self.policy)]
             affordable = sum(answer.exact_time_s for answer in answers) <= self.deadline.left_s

@@ -1,4 +1,4 @@
-"""What there is to say of a design: how good its switching rate is, and whether preempting pays."""
+"""Sentences on a design: how good its switching rate is, and whether preempting pays."""
 
 from __future__ import annotations
 

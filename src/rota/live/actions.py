@@ -1,4 +1,4 @@
-"""Actions on the machine: decided by the lifecycle, carried out by the executor once they are written down."""
+"""Actions on the machine: the lifecycle decides them, and the executor carries them out once they are in the database."""
 
 from __future__ import annotations
 

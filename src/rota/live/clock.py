@@ -1,4 +1,4 @@
-"""The clock that nobody sets."""
+"""A clock that is never set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the daemon counts since it began: starts, preemptions, swaps of the plan, ends, and histograms of times.
+"""What the daemon has counted since it started: starts, preemptions, swaps of the plan, ends, and histograms of times.
 
 Memory is bounded: a histogram has fixed buckets, and the others are counted by type and outcome.
 """
@@ -15,11 +15,11 @@ DECISION_BOUNDS = tuple(float(f"{digit}e{power}") for power in range(-6, 0) for 
 
 
 class Histogram:
-    """Counts per bucket; a value lies in the first bucket whose bound is not below it."""
+    """Counts per bucket; a value belongs to the first bucket whose bound is not below it."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = tuple(bounds)
-        self.counts = [0] * (len(self.bounds) + 1)  # the last one is for what lies above all bounds
+        self.counts = [0] * (len(self.bounds) + 1)  # the last one is for values above all bounds
         self.total = 0.0
 
     def observe(self, value: float) -> None:
@@ -29,7 +29,7 @@ class Histogram:
 
 
 class Counters:
-    """What is counted since the daemon began; Prometheus expects that such counts begin anew with a process."""
+    """Counts since the daemon started; Prometheus expects that such counts start at 0 with each process."""
 
     def __init__(self) -> None:
         self.starts = 0
@@ -47,5 +47,5 @@ class Counters:
         self.response[type].observe(response_s)
 
     def decided(self, time_s: float) -> None:
-        """A decision took so long."""
+        """Counts a decision that took this long."""
         self.decision.observe(time_s)

@@ -19,7 +19,7 @@ from rota.live.http.server import check_address, serve_http
 from rota.live.http.tokens import Tokens
 from rota.live.paths import socket_path
 from rota.live.service import Service
-from rota.live.standard_error import heard, unfailing
+from rota.live.standard_error import log_warnings, unfailing
 from rota.live.storage.private_files import make_private
 from rota.policy import PlanFile, policy_name
 
@@ -34,11 +34,11 @@ async def run_daemon(
     seed: int = 0,
     recover: bool = False,
     verbose: bool = False,
-    tell: Callable[[str], None] = print,
+    log_line: Callable[[str], None] = print,
 ) -> None:
     """Serves until SIGTERM or SIGINT. `Refused` if another daemon serves this directory. `recover`: see `rota.live.rebuild`."""
-    path, tell = socket_path(directory), unfailing(tell)
-    make_private(directory)  # whoever can write here can run programs as this user
+    path, log_line = socket_path(directory), unfailing(log_line)
+    make_private(directory)  # a user who can write here can run programs as this user
     lock = os.open(directory / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -46,8 +46,8 @@ async def run_daemon(
         os.close(lock)
         raise Refused(f"another scheduler serves {directory}: end it first, or give another directory (--directory)") from None
     raise_limit()
-    os.umask(0o077)  # what it writes is for its own user; jobs have the usual one
-    tokens, faults = Tokens(directory / "tokens.json"), Faults(directory, tell)
+    os.umask(0o077)  # files of the daemon are for its own user only; jobs have the usual mask
+    tokens, faults = Tokens(directory / "tokens.json"), Faults(directory, log_line)
     ending, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.set)
@@ -55,31 +55,31 @@ async def run_daemon(
     try:
         if tcp is not None:
             check_address(tcp[0], tokens.required)  # before anything is changed
-        if await _told_to_end_while_waiting(faults, ending, tell):
+        if await _ended_while_waiting(faults, ending, log_line):
             return
-        service = Service(directory, plan, seed=seed, recover=recover, tell=tell)
+        service = Service(directory, plan, seed=seed, recover=recover, log_line=log_line)
         service.executor.writes.verbose = verbose
         for line in introduction(service):
-            tell(line)
+            log_line(line)
         await service.open()
         try:
             async with AsyncExitStack() as stack:
-                stack.enter_context(heard(tell))
+                stack.enter_context(log_warnings(log_line))
                 if tcp is not None:
                     app = make_app(service, tokens=tokens, trusted=False)
                     address = await stack.enter_async_context(serve_http(app, tcp=tcp))
-                    tell(f"listening on {address}")
+                    log_line(f"listening on {address}")
                     if not tokens.required:
-                        tell("no token is set: every user of this machine can submit jobs over TCP (rota token add NAME sets one)")
+                        log_line("no token is set: every user of this machine can submit jobs over TCP (rota token add NAME sets one)")
                 app = make_app(service, tokens=None, trusted=True)
                 address = await stack.enter_async_context(serve_http(app, unix=path))
-                tell(f"listening on {address}")
+                log_line(f"listening on {address}")
                 await ending.wait()
-                tell("ending; the jobs go on")
+                log_line("ending; the jobs go on")
         finally:
             await service.close()
         faults.clear()
-    except RotaError:  # wrong use, a full disk: told by whoever called
+    except RotaError:  # wrong use, a full disk: the caller reports it
         raise
     except Exception as error:
         faults.happened(error)
@@ -91,10 +91,10 @@ async def run_daemon(
         os.close(lock)
 
 
-async def _told_to_end_while_waiting(faults: Faults, ending: asyncio.Event, tell: Callable[[str], None]) -> bool:
-    """Waits if the daemons before this one ended by internal errors; whether it was told to end meanwhile."""
+async def _ended_while_waiting(faults: Faults, ending: asyncio.Event, log_line: Callable[[str], None]) -> bool:
+    """Waits if the daemons before this one ended with internal errors. Returns whether a signal asked this one to end meanwhile."""
     if delay_s := faults.delay_s():
-        tell(f"{faults.count()} times in a row the scheduler ended by an internal error (see faults.json): waiting {delay_s:g} s")
+        log_line(f"the scheduler ended with an internal error {faults.count()} times in a row (see faults.json): waiting {delay_s:g} s")
         with suppress(TimeoutError):
             await asyncio.wait_for(ending.wait(), delay_s)
     return ending.is_set()
@@ -113,5 +113,5 @@ def introduction(service: Service) -> list[str]:
     if held:
         lines.insert(1, f"jobs are held to their share of {', '.join(held)}")
     if os.geteuid() == 0:
-        lines.append("this runs as root, and so does every job: whoever may submit may do anything")
+        lines.append("this runs as root, and so does every job: a user who may submit jobs can do anything on this machine")
     return lines

@@ -1,4 +1,4 @@
-"""How the descriptors of this process are shared out: no crowd of connections or jobs takes those that the scheduler itself needs."""
+"""How the file descriptors of this process are divided: connections and jobs cannot take those that the scheduler itself needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 __all__ = ["DescriptorShares", "raise_limit", "share_descriptors"]
 
-_OWN = 32  # database, logs, locks, listeners, the launcher, a planning process, and a file or two that are open for a moment
+_OWN = 32  # database, logs, locks, listeners, the launcher, a planning process, and one or two files that are open for a moment
 _MOST_CONNECTIONS = 1024  # of each listener
 _PLENTY = 1 << 20  # where there is no limit
 
@@ -21,14 +21,14 @@ class DescriptorShares(NamedTuple):
 
 
 def raise_limit() -> None:
-    """A descriptor per running job: as many as are allowed."""
+    """Raises the limit to its maximum: each running job needs a descriptor."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def share_descriptors() -> DescriptorShares:
-    """What there is beside our own needs: a quarter for each of two listeners, at most, and the rest for supervisors."""
+    """Divides what the scheduler itself does not need: at most a quarter for each of two listeners, the rest for supervisors."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     rest = max((_PLENTY if limit == resource.RLIM_INFINITY else limit) - _OWN, 8)
     connections = min(rest // 4, _MOST_CONNECTIONS)

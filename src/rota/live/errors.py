@@ -8,7 +8,7 @@ __all__ = ["Damaged", "DiskFull", "LiveError", "NoSuchJob", "NoSuchPlan", "NotAl
 
 
 class LiveError(RotaError):
-    """The root of this branch."""
+    """The base class of the errors of the live scheduler."""
 
     status = 400
 
@@ -26,13 +26,13 @@ class NoSuchPlan(LiveError):
 
 
 class Refused(LiveError):
-    """It cannot be done in the present state: cancelling a job that has ended, holding one that runs."""
+    """Not possible in the present state, such as cancelling a job that has ended or holding one that runs."""
 
     status = 409
 
 
 class DiskFull(LiveError):
-    """The disk is full: nothing new is accepted until it is not."""
+    """The disk is full: nothing new is accepted until there is space."""
 
     status = 507
 
@@ -44,7 +44,7 @@ class OtherVersion(LiveError):
 
 
 class Damaged(LiveError):
-    """What the scheduler keeps cannot be read, or its parts do not belong together."""
+    """The files of the scheduler cannot be read, or do not belong together."""
 
     status = 500
 

@@ -1,7 +1,7 @@
-"""The executor: brings the lifecycle together with the clock, the database and the machine.
+"""The executor: connects the lifecycle to the clock, the database and the machine.
 
-One thread, one event loop. Everything that happens is an event for the lifecycle. What follows from it is written down (`write_ahead`) and
-then carried out by the supervisors of the jobs, whose reports are the next events.
+One thread, one event loop. Everything that happens is an event for the lifecycle. The outcome is written to the database
+(`write_ahead`), then the supervisors of the jobs carry it out. Their reports are the next events.
 """
 
 from __future__ import annotations
@@ -56,25 +56,25 @@ from rota.policy import PlanFile
 __all__ = ["Executor"]
 
 _AGAIN_S = 1.0  # after a start that failed
-_LONGEST_SLEEP_S = 3600.0  # a machine that slept is noticed within the hour
+_LONGEST_SLEEP_S = 3600.0  # so that the end of a machine's sleep is noticed within an hour
 _SIGNALS = {Do.RESUME: RESUME, Do.REQUEUE: END, Do.END: END, Do.KILL: KILL}
 _DONE = {Change.CANCEL: "cancelled", Change.HOLD: "held", Change.RELEASE: "released"}
 
 
 class Executor:
-    """Jobs and what becomes of them. `on_outcome(outcome, boot)` hears of everything that happened: the planner learns from it."""
+    """The jobs, and everything that happens to them. `on_outcome(outcome, boot)` is called for each outcome: the planner learns from it."""
 
     def __init__(
-        self, directory: Path, database: Database, plan: PlanFile, number: int, *, seed: int = 0, tell: Callable[[str], None] = print
+        self, directory: Path, database: Database, plan: PlanFile, number: int, *, seed: int = 0, log_line: Callable[[str], None] = print
     ) -> None:
-        self.directory, self.database, self.seed, self.tell = directory, database, seed, tell
+        self.directory, self.database, self.seed, self.log_line = directory, database, seed, log_line
         self.began = boot_now()
         self._log = EventLog(directory / "events.jsonl")
-        self.writes = WriteAhead(database, self._log, self._carry_out, self._notes, tell)
+        self.writes = WriteAhead(database, self._log, self._carry_out, self._notes, log_line)
         self.lifecycle = Lifecycle(
             plan,
             number,
-            seeded(np.random.SeedSequence(seed).spawn(2)[1]),  # what the simulator gives a policy under this seed
+            seeded(np.random.SeedSequence(seed).spawn(2)[1]),  # the same random numbers as the simulator gives a policy under this seed
             Allocation(plan.system, plan.live),
             boot=boot_id(),
             find_ended=lambda id: self.writes.job(id) or database.job(id),
@@ -82,16 +82,16 @@ class Executor:
             last_job=max(database.last("jobs"), database.note("last_job") or 0, last_used(directory)),
             last_request=max(database.last("requests"), database.note("last_request") or 0),
         )
-        self.supervisors = Supervisors(directory, self._running, self._over, tell)
+        self.supervisors = Supervisors(directory, self._running, self._over, log_line)
         self.counters, self.measures = Counters(), Measures()
         self.on_outcome: Callable[[Outcome, float], None] = lambda outcome, boot: None
         self.ended = Counter(database.counts())  # jobs that have ended, by state
         self._waiters: dict[int, set[asyncio.Event]] = {}  # by job
         self._timer: asyncio.TimerHandle | None = None
-        self._tasks = Tasks(tell)
+        self._tasks = Tasks(log_line)
 
     async def open(self) -> None:
-        """Finds every job that was there and goes on with it."""
+        """Finds all jobs of earlier daemons and continues with them."""
         self._loop = asyncio.get_running_loop()
         await self.supervisors.open()
         self.writes.open()
@@ -99,19 +99,19 @@ class Executor:
             try:
                 self.measures = Measures.restored(kept)
             except (AttributeError, KeyError, TypeError, ValueError):
-                self.tell("what was measured before cannot be read: it begins anew")
+                self.log_line("the saved measurements cannot be read: measuring begins anew")
         boot, jobs = self.lifecycle.boot, self.database.live()
         same_boot, policy_state = saved_policy_state(self.database.note("scheduler"), boot, self.lifecycle.plan_number)
         found = find_attempts(self.supervisors, jobs, self.database.request, boot, same_boot)
         if jobs:
-            self.tell(describe_found(jobs))
+            self.log_line(describe_found(jobs))
         self.handle(Recovered(jobs, found, policy_state))
         for id, (seen, _, _) in found.items():
             if seen is not None and seen.state == "lost":
                 self.supervisors.clear(id, self.lifecycle.jobs[id].attempt, seen)
 
     async def close(self) -> None:
-        """Writes what is to be written. Jobs go on, and the next daemon finds them."""
+        """Writes what is not written yet. Jobs keep running, and the next daemon finds them."""
         if self._timer is not None:
             self._timer.cancel()
         await self._tasks.close()
@@ -122,12 +122,12 @@ class Executor:
     # ------------------------------------------------------------------------------------------------------------ events
 
     def handle(self, event: Stimulus) -> Outcome:
-        """Something happened: what follows from it is to be written and carried out."""
+        """Handles an event: its outcome is to be written and carried out."""
         at = At(time.time(), boot_now())
         outcome = self.lifecycle.handle(event, at)
         self.writes.gather(outcome, at.wall)
         for line in outcome.remarks:
-            self.tell(line)
+            self.log_line(line)
         self._count(outcome)
         self.on_outcome(outcome, at.boot)
         for ended in outcome.ended:
@@ -189,7 +189,7 @@ class Executor:
         return job
 
     def change(self, change: Change, ids: Iterable[int], now: bool = False) -> tuple[list[Job], list[str]]:
-        """Does the same to several jobs: those that are changed, and why others are not."""
+        """Does the same to several jobs. Returns those that are changed, and why others are not."""
         ids = list(dict.fromkeys(ids))
         jobs: dict[int, Job] = {}
         refused: dict[int, str] = {}
@@ -203,16 +203,16 @@ class Executor:
         return [jobs[id] for id in ids if id not in refused], [refused[id] for id in ids if id in refused]
 
     def _write_intended(self, change: Change, jobs: Iterable[Job], now: bool) -> None:
-        """Writes first what is wanted of jobs, so that it is done even if the daemon dies now. `DiskFull`: nothing is changed."""
+        """Writes the requested change first, so that it is made even if the daemon dies now. `DiskFull`: nothing is changed."""
         try:
             self.writes.write_intended(self.lifecycle.intended(change, jobs, now))
         except DiskFull as error:
             raise DiskFull(
-                f"{error}: nothing was {_DONE[change]}; make space first (a job that fills the disk ends by: kill PROCESS, see rota show)"
+                f"{error}: nothing was {_DONE[change]}; make space first (to end a job that fills the disk: kill PROCESS, see rota show)"
             ) from error
 
     def install(self, plan: PlanFile, number: int, random: Any, reason: str) -> None:
-        """Goes on under another plan for the same server, and its settings. No running job is touched."""
+        """Switches to another plan for the same server, with its settings. Running jobs are not affected."""
         self.handle(PlanInstalled(plan, number, random, reason, Allocation(plan.system, plan.live)))
 
     def find(self, id: int) -> Job:
@@ -240,7 +240,7 @@ class Executor:
     # ------------------------------------------------------------------------------------------------------------ on the machine
 
     def _carry_out(self, actions: list[Action]) -> None:
-        """Does what is written by now. A job that starts may need the cores of one that is suspended: so the suspensions come first."""
+        """Carries out what is written. Suspensions come first, because a job that starts may need the cores of a job that is suspended."""
         self.handle(HandedOver(actions))
         stops = [action for action in actions if action.do == Do.SUSPEND and self.lifecycle.due(action)]
         rest = [action for action in actions if action.do != Do.SUSPEND]
@@ -292,7 +292,7 @@ class Executor:
         )
 
     def _notes(self) -> dict[str, Any]:
-        """What is written with every turn: where the policy is, and the last numbers that were given away."""
+        """What is written with every turn: the state of the policy, and the last numbers that were assigned."""
         lifecycle = self.lifecycle
         policy_state = {**lifecycle.scheduler.save(), "boot": lifecycle.boot, "plan": lifecycle.plan_number}
         return {"scheduler": policy_state, "last_job": lifecycle.last_job, "last_request": lifecycle.last_request}

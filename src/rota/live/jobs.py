@@ -1,6 +1,6 @@
-"""Jobs inside the daemon: what was asked for, what became of it, and the states in between.
+"""Jobs inside the daemon: what was requested, the states of a job, and its outcome.
 
-The other side of the wire has its own view of a job, `messages.Job`. A diagram of the states is in docs/explanation/live-scheduler.md.
+Clients see a job as `messages.Job`. A diagram of the states is in docs/explanation/live-scheduler.md.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ __all__ = ["BEFORE_START", "ENDED", "IN_SERVICE", "NEXT_STATES", "Cancel", "Job"
 
 
 class JobState(StrEnum):
-    """Where a job is on its way."""
+    """The state of a job."""
 
     HELD = "held"  # by its user, or too large for this server
     BLOCKED = "blocked"  # it comes after others that have not ended
     WAITING = "waiting"  # in the queue
     STARTING = "starting"  # the policy has started it; its supervisor has not reported yet
     RUNNING = "running"
-    SUSPENDED = "suspended"  # stopped by SIGSTOP, with what a stop does not release
-    STOPPING = "stopping"  # it was asked to end, by the policy (it waits again then) or by its user
+    SUSPENDED = "suspended"  # stopped by SIGSTOP; it keeps what a stop does not release
+    STOPPING = "stopping"  # asked to end, by the policy (it will wait again) or by its user
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -31,7 +31,7 @@ IN_SERVICE = frozenset({JobState.STARTING, JobState.RUNNING})
 ENDED = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED})
 
 _ENDS = ENDED
-# Every step that `Lifecycle` takes. The diagram in the documentation and the tests of the lifecycle are checked against this table.
+# Every change of state that `Lifecycle` makes. The diagram in the docs and the tests of the lifecycle are checked against this table.
 NEXT_STATES: dict[JobState, frozenset[JobState]] = {
     JobState.HELD: frozenset({JobState.BLOCKED, JobState.WAITING, JobState.CANCELLED}),
     JobState.BLOCKED: frozenset({JobState.HELD, JobState.WAITING, JobState.CANCELLED}),
@@ -48,13 +48,13 @@ class Cancel(StrEnum):
     """Whether a job is to end, and how."""
 
     NO = ""
-    GRACEFUL = "cancel"  # SIGTERM, and SIGKILL after its grace
+    GRACEFUL = "cancel"  # SIGTERM, then SIGKILL after the grace period
     NOW = "cancel now"  # SIGKILL
 
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for; the jobs of an array share one."""
+    """What was requested; the jobs of an array share one request."""
 
     id: int
     name: str
@@ -66,14 +66,14 @@ class Request:
     estimate_s: float | None
     after: list[int]
     after_any: list[int]
-    asked: list[float] | None = None  # the amounts asked for, where no type was named
-    token: str = ""  # random: it signs the records of its jobs, so that none is taken for that of another job of the same number
-    cut: tuple[str, ...] = ()  # fields of which only the beginning is here (see `Database.brief`); not kept
+    asked: list[float] | None = None  # the amounts requested, if no type was named
+    token: str = ""  # random: it signs the records of the jobs, so that another job of the same number cannot be mistaken for one of these
+    cut: tuple[str, ...] = ()  # fields that are cut to their beginning (see `Database.brief`); not stored
 
 
 @dataclass(slots=True)
 class Job:
-    """A job as it is kept. Times are seconds since 1970, `*_boot` on CLOCK_BOOTTIME, which is never set."""
+    """A job as it is stored. Times are seconds since 1970, `*_boot` on CLOCK_BOOTTIME, which is never set."""
 
     id: int
     request: int
@@ -89,12 +89,12 @@ class Job:
     attempt: int = 0
     restarts: int = 0
     started: float | None = None
-    since_boot: float | None = None  # in service since, if it is
-    served_s: float = 0.0  # in service before that
+    since_boot: float | None = None  # when it went into service; None if it is not in service
+    served_s: float = 0.0  # time in service before that
     ended: float | None = None
     response_s: float | None = None
     exit_code: int | None = None
     pid: int | None = None
     cancel: Cancel = Cancel.NO
     reason: str = ""
-    share: dict[str, list[int]] = field(default_factory=dict)  # the cores, devices … that it has, by kind; replaced, never changed
+    share: dict[str, list[int]] = field(default_factory=dict)  # its cores, devices …, by kind; the dict is replaced, never changed

@@ -1,13 +1,13 @@
-"""The life of every job, as a state machine: `handle(event, at)` changes the jobs and says what follows from it.
+"""The states of all jobs, as a state machine: `handle(event, at)` changes the jobs and returns what is to be done.
 
-It is pure: it knows no clock, reads and writes no file, and starts no process. The time comes with each event, what has ended or was asked
-for is looked up by two functions that it is given, and what is to be done outside is its answer, an `Outcome`:
+It is pure: it has no clock, reads and writes no files, and starts no processes. The time comes with each event. Two functions that it is
+given look up ended jobs and requests. What is to be done outside is its answer, an `Outcome`:
 
-    changed   jobs to write down               events   lines for the log
+    changed   jobs to write                    events   lines for the log
     actions   what to do on the machine        …        and what the statistics and the planner learn from
 
-The executor writes an outcome down and then carries its actions out; after a crash, recovery is one more event (`Recovered`).
-`rota.live.jobs.NEXT_STATES` lists the steps between states.
+The executor writes an outcome to the database and then carries out its actions. After a crash, recovery is one more event (`Recovered`).
+`rota.live.jobs.NEXT_STATES` lists the possible changes of state.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _CANCELLED = "cancelled by request"
 
 
 class Lifecycle:
-    """All jobs that have not ended. `find_ended` and `find_request` look up what is written down."""
+    """All jobs that have not ended. `find_ended` and `find_request` look up what is in the database."""
 
     def __init__(
         self,
@@ -84,13 +84,13 @@ class Lifecycle:
         self.last_job, self.last_request = last_job, last_request
         self._find_ended, self._find_request = find_ended, find_request
         self._dependencies = Dependencies(self.find)
-        self._unblocked: deque[int] | None = None  # jobs that an end lets join the queue, while that is under way
+        self._unblocked: deque[int] | None = None  # jobs to be queued after an end, while that is under way
         self._together = False  # whether several jobs are changed at once
-        self._to_start: set[Action] = set()  # starts that are not handed over yet
+        self._to_start: set[Action] = set()  # starts that are not handed to the executor yet
         self._at, self._out = At(0.0, 0.0), Outcome()
 
     def handle(self, event: Stimulus, at: At) -> Outcome:
-        """Changes the jobs as the event says; what follows from it."""
+        """Changes the jobs as the event says, and returns the outcome."""
         self._at, self._out = at, Outcome()
         match event:
             case NewJobs():
@@ -120,7 +120,7 @@ class Lifecycle:
 
     @property
     def wake_boot(self) -> float:
-        """When the policy wants to be asked again, on the clock of `At.boot`; infinite if not before the next event."""
+        """When the policy wants to be asked again, on the clock of `At.boot`; infinite if it only waits for the next event."""
         return float(self.scheduler.wake) * self.unit_s
 
     # ------------------------------------------------------------------------------------------------------------ questions
@@ -130,7 +130,7 @@ class Lifecycle:
         return self.jobs.get(id) or self._out.changed.get(id) or self._find_ended(id)
 
     def request(self, job: Job) -> Request:
-        """What was asked for."""
+        """The request of a job."""
         return self._out.requests.get(job.request) or self._find_request(job.request)
 
     def kind_of(self, type: str) -> int:
@@ -138,12 +138,12 @@ class Lifecycle:
         return self.system.names.index(type) if type in self.system.names else OWN
 
     def scheduled_kind(self, job: Job) -> int:
-        """The type that a job counts as: OWN also for one that started when its type needed something else."""
+        """The type that a job counts as; OWN also for a job that started when its type had another demand."""
         entry = self.scheduler.jobs.get(job.id)
         return self.kind_of(job.type) if entry is None else entry.kind
 
     def changeable(self, change: Change, id: int) -> Job:
-        """A job to which this can be done; `NoSuchJob` or `Refused` if not."""
+        """The job, if this change is possible; `NoSuchJob` or `Refused` if not."""
         if (job := self.jobs.get(id)) is None:
             if (ended := self.find(id)) is None:
                 raise NoSuchJob(f"there is no job {id}")
@@ -157,7 +157,7 @@ class Lifecycle:
         return job
 
     def intended(self, change: Change, jobs: Iterable[Job], now: bool) -> list[Job]:
-        """Jobs as they are to be written before they are changed: a daemon that dies in between leaves to the next what is to be done."""
+        """Jobs as they are written before they are changed: if the daemon dies in between, the next one finds what is to be done."""
         wanted: dict[Change, dict[str, Any]] = {
             Change.CANCEL: {"cancel": Cancel.NOW if now else Cancel.GRACEFUL, "reason": _CANCELLED},
             Change.HOLD: {"state": JobState.HELD, "reason": HELD_BY_REQUEST, "sequence": None},
@@ -166,7 +166,7 @@ class Lifecycle:
         return [replace(job, **wanted[change]) for job in jobs]
 
     def due(self, action: Action) -> Job | None:
-        """The job of an action that is to be carried out now; None if it has become pointless since it was decided."""
+        """The job of an action that is to be carried out now; None if the action has become pointless meanwhile."""
         job = self.jobs.get(action.job)
         if job is None or job.attempt != action.attempt:
             return None
@@ -179,7 +179,7 @@ class Lifecycle:
     # ------------------------------------------------------------------------------------------------------------ jobs come
 
     def accept(self, asked: JobRequest, token: str, at: At) -> NewJobs:
-        """The jobs of a request, to be written down before anybody hears that they are accepted. Changes nothing."""
+        """The jobs of a request, to be written before the answer that they are accepted. Changes nothing."""
         new = new_jobs(asked, self.system, token=token, at=at, boot=self.boot, job=self.last_job + 1, request=self.last_request + 1)
         if new.request.type == OWN_TYPE:
             self.allocation.check(new.request.demand)
@@ -196,7 +196,7 @@ class Lifecycle:
                 self._try_to_queue(job)
 
     def _try_to_queue(self, job: Job) -> None:
-        """Lets a job join the queue, if nothing holds it back."""
+        """Lets a job join the queue if it depends on no other job any more."""
         request = self.request(job)
         why_never = self._dependencies.verdict(request)
         if why_never:
@@ -217,7 +217,7 @@ class Lifecycle:
         self._do(self.scheduler.arrive(job.id, kind, self._now, estimate=self._estimate(request), demand=units))
 
     def _kind_and_units(self, job: Job, request: Request) -> tuple[int, Int | None]:
-        """What a job is to the scheduler: of its type, if it has what the type needs now, else with what it has."""
+        """A job's type and demand for the scheduler: its type, if its demand is that of the type now; otherwise OWN and its demand."""
         kind = self.kind_of(job.type)
         if kind != OWN and np.array_equal(self.system.demand[kind], request.demand):
             return kind, None
@@ -242,7 +242,7 @@ class Lifecycle:
         for id in event.ids if event.change == Change.RELEASE else sorted(event.ids, key=last_first):
             try:
                 self._change(event.change, id, event.now)
-            except Refused as error:  # it ended with another of them, which it comes after
+            except Refused as error:  # it ended together with another of these jobs, on which it depends
                 self._out.refused[id] = str(error)
         self._together = False
         self._do(self.scheduler.look_again(self._now))
@@ -253,7 +253,7 @@ class Lifecycle:
             self._try_to_queue(job)
         elif change == Change.CANCEL and job.state not in BEFORE_START:
             job.cancel, job.reason = Cancel.NOW if now else Cancel.GRACEFUL, _CANCELLED
-            if job.state != JobState.SUSPENDED:  # a suspended one stays so until it ends: others may have its cores by now
+            if job.state != JobState.SUSPENDED:  # a suspended job stays suspended until it ends: others may have its cores by now
                 job.state = JobState.STOPPING
             self._act(Do.KILL if now else Do.END, job)
         else:
@@ -277,7 +277,7 @@ class Lifecycle:
     # ------------------------------------------------------------------------------------------------------------ the policy decides
 
     def _do(self, decision: Decision) -> None:
-        """Puts a decision into effect: on the jobs now, on the machine after the next write."""
+        """Carries out a decision: on the jobs now, on the machine after the next write."""
         out, ask_again = self._out, False
         out.decisions_s.append(self.scheduler.decision_s)
         suspends = self.settings.preemption == "suspend"
@@ -285,7 +285,7 @@ class Lifecycle:
             job = self.jobs[id]
             stopped: Event = Suspend(id) if suspends else Requeue(id)
             out.events.append(stopped)
-            if self._withdraw_start(job):  # it was decided to start it, and nothing was done yet
+            if self._withdraw_start(job):  # its start was decided, but not carried out yet
                 self._never_began(job)
                 ask_again = True
                 continue
@@ -316,7 +316,7 @@ class Lifecycle:
             self._do(self.scheduler.look_again(self._now))
 
     def _withdraw_start(self, job: Job) -> bool:
-        """Takes the start of a job back; whether it was not handed over yet."""
+        """Withdraws the start of a job. Returns whether that was possible: it was not handed over yet."""
         start = Action(Do.START, job.id, job.attempt)
         if start not in self._to_start:
             return False
@@ -328,7 +328,7 @@ class Lifecycle:
         return True
 
     def _never_began(self, job: Job) -> None:
-        """A job is preempted whose start is not carried out yet: it stays in the queue, and is at no time on the machine beside others."""
+        """Preempts a job whose start is not carried out yet: it stays in the queue and is not started."""
         self.allocation.release(job)
         job.state, job.since_boot = JobState.WAITING, None
         if job.attempt == 1:
@@ -348,13 +348,13 @@ class Lifecycle:
         job = self.jobs.get(id)
         if job is None or job.attempt != attempt:
             return
-        if seen.state == "absent":  # nothing was run: no space for its record, or no process to be had
-            self._out.remarks.append(f"job {id} could not be started: the disk is full, or no process is to be had; trying again")
+        if seen.state == "absent":  # nothing was run: no space for its record, or no process could be created
+            self._out.remarks.append(f"job {id} could not be started: the disk is full, or no process can be created; trying again")
             self._out.actions.append(Action(Do.RETRY, id, attempt))
             return
         ended = seen.ended_boottime if seen.ended_boottime is not None and seen.boot == self.boot else self._at.boot
         if job.since_boot is not None and seen.started_boottime is not None and seen.boot == self.boot and job.served_s == 0:
-            job.since_boot = seen.started_boottime  # the program, not the decision to start it
+            job.since_boot = seen.started_boottime  # the start of the program, not of the decision to start it
         stopped = was_stopped(job, seen)
         self._out_of_service(job, ended)
         self.allocation.release(job)
@@ -377,7 +377,7 @@ class Lifecycle:
         job = self.jobs.get(event.job)
         if job is None or job.attempt != event.attempt:
             return
-        if job.cancel or job.state not in IN_SERVICE:  # it was never run: it can simply leave, or wait
+        if job.cancel or job.state not in IN_SERVICE:  # it was never run, so it can leave or wait at once
             self._over(job.id, job.attempt, Attempt("ended", boot=self.boot, asked_to_end=True))
         else:
             self._act(Do.START, job)
@@ -391,7 +391,7 @@ class Lifecycle:
         self._changed(job)
 
     def _end(self, job: Job, outcome: JobState, reason: str, ended: float | None = None, known: bool = True) -> None:
-        """A job is over, for whatever reason. `known`: how long it ran is known."""
+        """Ends a job. `known`: its run time is known."""
         boot = self._at.boot if ended is None else ended
         job.ended = self._at.wall - (self._at.boot - boot)
         job.response_s = boot - job.submitted_boot if job.boot == self.boot else max(job.ended - job.submitted, 0.0)
@@ -407,7 +407,7 @@ class Lifecycle:
         self._unblock(self._dependencies.ended(job))
 
     def _unblock(self, ids: list[int]) -> None:
-        """Jobs that came after one that ended. Their own ends come back here and are added: a chain may be long, and end as a whole."""
+        """Queues jobs that depend on a job that ended. If one of these ends at once, its dependents are added here: a chain may be long."""
         if self._unblocked is not None:
             self._unblocked += ids
             return
@@ -425,7 +425,7 @@ class Lifecycle:
         return {"stop": self.settings.preemption, "releasable": released}
 
     def _install(self, event: PlanInstalled) -> None:
-        """Goes on under another plan. No running job is touched."""
+        """Switches to another plan. Running jobs are not affected."""
         self.plan_number, self.system, self.settings = event.number, event.plan.system, event.plan.live
         before, self.allocation = self.allocation, event.allocation
         self.allocation.take_over(before, [job for job in self.jobs.values() if job.state == JobState.SUSPENDED])
@@ -436,7 +436,7 @@ class Lifecycle:
         self._do(decision)
 
     def _announce(self) -> None:
-        """Logs what this server is and does."""
+        """Logs the server, its types and its policy."""
         types = {job.name: job.demand for job in self.system.job_types}
         resources = dict(zip(self.system.resources, self.system.capacity.tolist(), strict=True))
         self._out.events.append(Serve(__version__, resources, types, policy_name(self.scheduler.policy), self.unit_s))
@@ -444,10 +444,10 @@ class Lifecycle:
     # ------------------------------------------------------------------------------------------------------------ recovery
 
     def _recover(self, event: Recovered) -> None:
-        """Goes on with the jobs of an earlier daemon, and has done again what may not have been.
+        """Continues with the jobs of an earlier daemon, and repeats actions that may not have been carried out.
 
-        An attempt that has ended is not given to the scheduler: there is nothing left that could be stopped. One that is lost holds what
-        it has until it is sure that nothing of it is left; the executor reports its end then.
+        An attempt that has ended is not given to the scheduler: it cannot be stopped any more. A lost attempt keeps what it holds until
+        none of its processes is left; then the executor reports its end.
         """
         self._announce()
         self.jobs = {job.id: job for job in event.jobs}
@@ -459,11 +459,11 @@ class Lifecycle:
             if job.since_boot is not None and not since_known:
                 job.since_boot = None
                 self._changed(job)
-            if seen is None and job.state != JobState.WAITING:  # it was to start or to stop, and never began
+            if seen is None and job.state != JobState.WAITING:  # it was about to start or to stop, and never ran
                 job.state, job.share, job.since_boot = JobState.WAITING, {}, None
                 self._changed(job)
             if seen is not None and seen.state == "ended":
-                job.share = {}  # nobody has it any more
+                job.share = {}  # it is free again
                 if was_stopped(job, seen):
                     self._over(id, job.attempt, seen)
                     found[id] = Found(None, JobState.WAITING)
@@ -477,7 +477,7 @@ class Lifecycle:
             self._put(job, state)
             if seen is not None:
                 self._go_on(job, seen)
-        for id, (seen, _, _) in found.items():  # suspended ones come last: others may have their cores by now
+        for id, (seen, _, _) in found.items():  # suspended jobs come last: others may have their cores by now
             if seen is not None and self.jobs[id].state == JobState.SUSPENDED:
                 self.allocation.hold(self.jobs[id])
         self._ask_policy(event.policy_state, over)
@@ -485,7 +485,7 @@ class Lifecycle:
             if is_unwanted(job):
                 self._end(job, JobState.CANCELLED, job.reason)
             elif job.state == JobState.BLOCKED:
-                self._try_to_queue(job)  # nothing may hold it back any more, or ever did: a daemon died before it could look
+                self._try_to_queue(job)  # it may depend on nothing any more: a daemon can die before it checks
         for job, seen in over:
             self._over(job.id, job.attempt, seen)
 
@@ -498,14 +498,14 @@ class Lifecycle:
         self.scheduler.put(job.id, kind, estimate=estimate, demand=units, sequence=job.sequence, state=state, served=served)
 
     def _go_on(self, job: Job, seen: Attempt) -> None:
-        """A job that an earlier daemon started, and whose attempt is not known to have ended."""
+        """Continues with a job that an earlier daemon started and whose end is not known."""
         if job.state != JobState.SUSPENDED:
             self.allocation.hold(job)
         if seen.state == "absent":
             self._act(Do.START, job)
         elif seen.state == "alive":
             self._running(AttemptRunning(job.id, job.attempt, seen.supervisor or 0))
-            # The signal may not have been sent; sent twice it does no harm.
+            # The signal may not have been sent; sending it twice does no harm.
             if job.cancel:
                 self._act(Do.KILL if job.cancel == Cancel.NOW else Do.END, job)
             elif job.state == JobState.SUSPENDED:
@@ -516,25 +516,25 @@ class Lifecycle:
                 self._act(Do.RESUME, job)
 
     def _ask_policy(self, state: dict[str, Any] | None, over: list[tuple[Job, Attempt]]) -> None:
-        """The policy goes on from what it remembered, or begins anew."""
+        """Restores the saved state of the policy, or lets the policy begin anew."""
         if state is not None:
             try:
                 self.scheduler.remember(state)
             except (KeyError, TypeError, ValueError, OverflowError):
-                self._out.remarks.append("where the policy was cannot be read: it begins anew")
+                self._out.remarks.append("the saved state of the policy cannot be read: the policy begins anew")
                 state = None
         if state is None:
             self._do(self.scheduler.begin(self._now))
             return
-        for job, _ in over:  # first it hears of the end of those that it takes for running
+        for job, _ in over:  # first, the end of jobs that the policy counts as running
             if job.state in IN_SERVICE:
                 self._do(self.scheduler.left(self._kind_and_units(job, self.request(job))[0], self._now))
         self._do(self.scheduler.look_again(self._now))
 
     def _refit(self, jobs: Iterable[Job]) -> None:
-        """Gives jobs that do not run what their types need under this plan. One that is too large for its server is held.
+        """Gives jobs that do not run the demand of their types under this plan. A job that is too large for the server is held.
 
-        The ones that run keep what they have. So the others get a request of their own, as if they had been submitted anew.
+        Running jobs keep what they have. So the others get a new request, as if they had been submitted anew.
         """
         again: dict[int, Request | str] = {}
         for job in jobs:
@@ -554,7 +554,7 @@ class Lifecycle:
             self._changed(job)
 
     def _again(self, request: Request) -> Request | str:
-        """A request under this plan: the same, another one, or why there is none."""
+        """A request under this plan: the same, a new one, or a text that says why there is none."""
         try:
             type, demand = class_again(request, self.system)
         except BadSpec as error:
@@ -584,10 +584,10 @@ class Lifecycle:
 
 
 def was_stopped(job: Job, seen: Attempt) -> bool:
-    """Whether an attempt that is over is followed by another. One that ended before it heard that it should stop has ended."""
+    """Whether another attempt follows one that is over. An attempt that ended before it was asked to stop is the last one."""
     return seen.state == "ended" and seen.asked_to_end and not job.cancel and (job.state == JobState.STOPPING or seen.pid is None)
 
 
 def is_unwanted(job: Job) -> bool:
-    """Whether a job was cancelled before it started, and the daemon that accepted that died before it could do it."""
+    """Whether a job was cancelled before it started, and the daemon died before it carried that out."""
     return bool(job.cancel) and job.state in BEFORE_START

@@ -1,4 +1,4 @@
-"""Bounded-memory statistics of what was measured: counts, means, quantiles per job type.
+"""Statistics of measured times in bounded memory: counts, means and quantiles per job type.
 
 A `Sketch` counts values in buckets whose ends grow by 4 %: a quantile read off the middle of its bucket is right to 2 %, a microsecond to a
 century takes 900 buckets at most, and two sketches add up to one.
@@ -21,7 +21,7 @@ _LOWEST, _HIGHEST = math.ceil(math.log(1e-6) / _LOG), math.ceil(math.log(4e9) / 
 
 @dataclass(frozen=True)
 class Summary:
-    """What is told of a sample; None where there is none."""
+    """Statistics of a sample; None if the sample is empty."""
 
     count: int
     mean: float | None
@@ -31,7 +31,7 @@ class Summary:
 
 
 class Sketch:
-    """A sample of numbers that are not negative, remembered to 2 %; the mean exactly."""
+    """A sample of nonnegative numbers: quantiles to 2 %, the mean exactly."""
 
     __slots__ = ("buckets", "count", "total")
 
@@ -41,7 +41,7 @@ class Sketch:
         self.buckets: dict[int, int] = {}
 
     def add(self, value: float) -> None:
-        """Counts a value; what is below a microsecond counts as one in the quantiles."""
+        """Counts a value; in the quantiles, a value below a microsecond counts as one microsecond."""
         place = _LOWEST if value <= 1e-6 else min(math.ceil(math.log(value) / _LOG), _HIGHEST)
         self.buckets[place] = self.buckets.get(place, 0) + 1
         self.count += 1
@@ -49,11 +49,11 @@ class Sketch:
 
     @property
     def mean(self) -> float | None:
-        """The mean; None of nothing."""
+        """The mean; None if the sample is empty."""
         return self.total / self.count if self.count else None
 
     def quantiles(self, *probabilities: float) -> list[float | None]:
-        """The quantiles, for rising probabilities; each is within 2 % of a value of that rank."""
+        """The quantiles for probabilities in ascending order; each is within 2 % of a value of that rank."""
         if not self.count:
             return [None] * len(probabilities)
         found: list[float | None] = []
@@ -85,7 +85,7 @@ class Sketch:
 
 
 class Measures:
-    """Response times and sizes of the jobs that have ended, by type; types appear when a job of them ends."""
+    """Response times and sizes of the jobs that have ended, by type; a type appears when its first job ends."""
 
     def __init__(self) -> None:
         self._response: dict[str, Sketch] = {}

@@ -1,4 +1,4 @@
-"""What goes over the wire: the same classes in the daemon, the HTTP interface, the Python client and the command line.
+"""Messages between the scheduler and its clients; the daemon, the HTTP interface, the Python client and the command line share them.
 
 Times are in seconds since 1970; durations are in seconds and end in `_s`, whatever the unit of time of the plan.
 """
@@ -32,7 +32,7 @@ BEFORE_START: tuple[JobState, ...] = ("held", "blocked", "waiting")
 ENDED: tuple[JobState, ...] = ("done", "failed", "cancelled")
 
 _MOST_ARRAY = 100_000
-_MOST_PAIRS = 10_000_000  # of a job and one that it comes after: each job of an array tells all of them
+_MOST_PAIRS = 10_000_000  # (job, predecessor): each job of an array lists all its predecessors
 _LONGEST_PATH, _LONGEST_NAME = 4095, 255  # bytes: PATH_MAX of Linux, less the NUL that ends it; NAME_MAX
 Name = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Text = Annotated[str, Field(max_length=131_072, pattern=r"^[^\x00]*$")]
@@ -100,7 +100,7 @@ class ChangeRequest(_Message):
 
     action: Literal["cancel", "hold", "release"]
     ids: Annotated[list[Id], Field(min_length=1, max_length=_MOST_ARRAY)]
-    now: bool = Field(default=False, description="for cancel: kill running jobs at once, without a time of grace")
+    now: bool = Field(default=False, description="for cancel: kill running jobs at once, without a grace period")
 
 
 class Job(_Message):

@@ -1,4 +1,4 @@
-"""From a request to its jobs: one, or one for each index of an array."""
+"""Makes the jobs of a request: one, or one for each index of an array."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ def new_jobs(asked: JobRequest, system: System, *, token: str, at: At, boot: str
 
 
 def submit_events(new: NewJobs, resources: tuple[str, ...]) -> list[Event]:
-    """What the log says of new jobs."""
+    """The log events of new jobs."""
     demand = dict(zip(resources, new.request.demand, strict=True))
     return [Submit(job.id, job.type, demand, job.name, new.request.estimate_s) for job in new.jobs]

@@ -1,4 +1,4 @@
-"""What follows from an event: jobs to write, lines for the log, actions on the machine, and what statistics and planner learn from."""
+"""The outcome of an event: jobs to write, lines for the log, actions on the machine, and observations for statistics and the planner."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["EndedJob", "Observation", "Outcome"]
 
 
 class Observation(NamedTuple):
-    """A job joined the queue, left it unserved, or finished: what the planner learns from. `kind` is its type, OWN for none."""
+    """A job joined the queue, left it unserved, or finished; the planner learns from it. `kind` is the job's type, OWN if it has none."""
 
     what: Literal["arrived", "withdrawn", "finished"]
     job: Job
@@ -22,7 +22,7 @@ class Observation(NamedTuple):
 
 
 class EndedJob(NamedTuple):
-    """A job that ended. `known`: how long it ran is known, and it ran."""
+    """A job that ended. `known`: it ran, and its run time is known."""
 
     job: Job
     known: bool
@@ -30,10 +30,10 @@ class EndedJob(NamedTuple):
 
 @dataclass
 class Outcome:
-    """What follows from an event."""
+    """What an event changes, and what is to be done about it."""
 
     changed: dict[int, Job] = field(default_factory=dict)  # to be written at once
-    minor: dict[int, Job] = field(default_factory=dict)  # to be written with the next turn, or soon: after a crash the machine tells it
+    minor: dict[int, Job] = field(default_factory=dict)  # to be written with the next turn, or soon: after a crash it is found again
     requests: dict[int, Request] = field(default_factory=dict)  # new ones
     events: list[Event] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)

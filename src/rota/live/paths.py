@@ -1,4 +1,4 @@
-"""Where the scheduler keeps its things: the state directory and the socket in it."""
+"""Where the scheduler keeps its files: the state directory and the socket in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def state_directory() -> Path:
     """The default state directory: `$ROTA_DIR`, else `$XDG_STATE_HOME/rota`, else `~/.local/state/rota`. It need not exist."""
     if chosen := os.environ.get("ROTA_DIR"):
         return Path(os.path.abspath(chosen))
-    # The XDG standard wants an absolute path, and another one to be ignored.
+    # By the XDG standard a path that is not absolute is ignored.
     if (state := os.environ.get("XDG_STATE_HOME", "")).startswith("/"):
         return Path(state) / "rota"
     try:

@@ -1,11 +1,11 @@
-"""A database that was lost, damaged or put back from an older copy, and what `events.jsonl` knows beyond it.
+"""Rebuilds a database that was lost, damaged or replaced by an older copy, from `events.jsonl`.
 
-Events are in the database before they are in the file. So a file that is ahead tells that the database is not the one that wrote it: it is
-refused, because jobs would be forgotten or run twice. `rota serve --recover` brings the database up to date from the file:
+Events are written to the database first, then to the file. So if the file is ahead, the database is not the one that wrote it. Such a
+database is refused, because jobs would be forgotten or run twice. `rota serve --recover` brings the database up to date from the file:
 
 - Jobs that have ended are listed with their times and exit codes.
-- Jobs that run are found by the records of their supervisors and followed to their end.
-- What a job was to run is in the database only. A job that waits and that the database does not know cannot be run: it is cancelled.
+- Running jobs are found by the records of their supervisors and followed to their end.
+- The command of a job is in the database only. A waiting job that the database does not know cannot be run: it is cancelled.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _MOST_DIGITS = 15
 _AFTER: dict[type[Event], JobState] = {Suspend: JobState.SUSPENDED, Resume: JobState.RUNNING, Requeue: JobState.STOPPING}
 
 
-def open_database(directory: Path, recover: bool, tell: Callable[[str], None]) -> Database:
-    """The database of a state directory. `Damaged` if it cannot be read or is behind `events.jsonl`, unless that is to be recovered."""
+def open_database(directory: Path, recover: bool, log_line: Callable[[str], None]) -> Database:
+    """The database of a state directory. `Damaged` if it cannot be read or is behind `events.jsonl`, unless `recover` is set."""
     path = directory / "rota.db"
     try:
         database = _opened(path, every_page=recover)
     except Damaged as error:
         if not recover:
             raise
-        _set_aside(path, tell, error)
+        _set_aside(path, log_line, error)
         database = Database(path)
     try:
         log = EventLog(directory / "events.jsonl")
@@ -57,8 +57,8 @@ def open_database(directory: Path, recover: bool, tell: Callable[[str], None]) -
     return database
 
 
-def rebuild(database: Database, directory: Path, resources: tuple[str, ...], tell: Callable[[str], None]) -> None:
-    """Brings the database up to date with `events.jsonl`; nothing is changed if it is."""
+def rebuild(database: Database, directory: Path, resources: tuple[str, ...], log_line: Callable[[str], None]) -> None:
+    """Brings the database up to date with `events.jsonl`; nothing is changed if it is up to date."""
     log, behind = directory / "events.jsonl", database.last("events")
     past = _Past(database, resources)
     last = behind
@@ -77,28 +77,29 @@ def rebuild(database: Database, directory: Path, resources: tuple[str, ...], tel
     database.write(jobs=past.jobs.values(), requests=past.requests.values(), events=events, notes=notes)
     lost = len(events) - 1
     left = sum(job.ended is None for job in past.jobs.values())
-    tell(f"recovered from {log}: {len(past.jobs):,} jobs, {left:,} of which have not ended; {lost:,} could not be and were closed")
+    closed = f"{lost:,} could not be recovered and were closed"
+    log_line(f"recovered from {log}: {len(past.jobs):,} jobs, {left:,} of which have not ended; {closed}")
 
 
 def last_used(directory: Path) -> int:
-    """The largest number of a job that left a record or output: the next one is larger, whatever the database knows."""
-    found = [name.split(".")[0] for room in ("run", "output") if (directory / room).is_dir() for name in os.listdir(directory / room)]
+    """The largest number of a job that left a record or output. New jobs get larger ones, even if the database does not know that job."""
+    found = [name.split(".")[0] for kind in ("run", "output") if (directory / kind).is_dir() for name in os.listdir(directory / kind)]
     return max((int(name) for name in found if name.isdecimal() and len(name) <= _MOST_DIGITS), default=0)
 
 
 class _Past:
-    """Jobs as the events tell of them, on top of what the database knows."""
+    """Jobs as the events describe them, added to what the database knows."""
 
     def __init__(self, database: Database, resources: tuple[str, ...]) -> None:
         self._database, self._resources = database, resources
-        self.boot, self.same_boot = boot_id(), False  # whether a job was found that was started since the machine was
+        self.boot, self.same_boot = boot_id(), False  # whether a job was found that started under the present boot
         self.jobs: dict[int, Job] = {}
         self.requests: dict[int, Request] = {}  # of jobs that the database does not know
         self._last_request = database.last("requests")
         self._last_place = max((job.sequence or 0 for job in database.live()), default=0)
 
     def add(self, line: dict[str, Any]) -> None:
-        """What happened next; what does not concern a job that is known is passed over."""
+        """Takes the next event; events of unknown jobs are ignored."""
         event, t = decode_event(line), line.get("t")
         if not isinstance(line.get("job"), int) or not isinstance(t, (int, float)):
             return
@@ -120,7 +121,7 @@ class _Past:
             job.since_boot, job.share = None, {}
 
     def settle(self, job: Job, run_directory: str) -> bool:
-        """Looks where a job is that has not ended. Whether it was closed, because nothing is known of it or it cannot be run."""
+        """Finds the state of a job that has not ended. Returns whether the job was closed: nothing is known of it, or it cannot be run."""
         own = self.requests.get(job.request)
         if job.state in BEFORE_START:
             return own is not None and self._close(job, JobState.CANCELLED, f"{_LOST[1:-1]}: submit it again")
@@ -164,24 +165,24 @@ def _events(path: Path) -> Iterator[dict[str, Any]]:
                 if not isinstance(event["n"], int):
                     raise TypeError
             except (ValueError, KeyError, TypeError):
-                raise Damaged(f"line {number:,} of {path} is no event: remove it, then try again") from None
+                raise Damaged(f"line {number:,} of {path} is not an event: remove it, then try again") from None
             yield event
 
 
 def _opened(path: Path, *, every_page: bool) -> Database:
     database = Database(path)
     try:
-        database.check(every_page=every_page)  # before anything is begun
+        database.check(every_page=every_page)  # before anything else starts
     except BaseException:
         database.close()
         raise
     return database
 
 
-def _set_aside(path: Path, tell: Callable[[str], None], why: Damaged) -> None:
+def _set_aside(path: Path, log_line: Callable[[str], None], why: Damaged) -> None:
     """Gives a damaged database another name."""
     kept = path.with_name(f"{path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}")
     for ending in ("", "-wal", "-shm"):
         if os.path.lexists(f"{path}{ending}"):
             os.rename(f"{path}{ending}", f"{kept}{ending}")
-    tell(f"{why}. It is kept as {kept.name}; a new one is made")
+    log_line(f"{why}. It is kept as {kept.name}; a new one is made")

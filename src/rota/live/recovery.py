@@ -1,7 +1,7 @@
-"""Recovery: what the database says of the jobs of an earlier daemon is compared with what the machine has of them.
+"""Recovery: compares what the database says of an earlier daemon's jobs with what is found on the machine.
 
-What is found becomes one event for the lifecycle (`Recovered`). The launcher is open by then, so an attempt without a record that was never
-claimed was never run and never will be, unless it is started anew.
+The result is one event for the lifecycle (`Recovered`). The launcher is open by then. So an attempt that has no record and was never
+claimed was never run, and will not run unless it is started anew.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ __all__ = ["describe_found", "find_attempts", "saved_policy_state"]
 def find_attempts(
     supervisors: Supervisors, jobs: Sequence[Job], find_request: Callable[[int], Request], boot: str, same_boot: bool
 ) -> dict[int, Found]:
-    """What the machine has of each job that an earlier daemon had in its queue. `same_boot`: the machine was not started anew since.
+    """What the machine has of each job in the queue of an earlier daemon. `same_boot`: the machine was not restarted since.
 
-    Supervisors that are alive are watched from now on; records that no job needs are removed.
+    Supervisors that are alive are watched from now on. Records that no job needs are removed.
     """
     queued = [job for job in jobs if job.sequence is not None and not is_unwanted(job)]
     token = {job.id: find_request(job.request).token for job in queued if job.state != JobState.WAITING}
@@ -38,7 +38,7 @@ def find_attempts(
 
 
 def _interpret(job: Job, seen: Attempt | None, boot: str, same_boot: bool, began: bool) -> Found:
-    """What became of a job. `began`: it was started, whatever became of its record."""
+    """What is found of one job. `began`: it was started, even if its record is missing."""
     if seen is None:
         return Found(None, JobState.WAITING, same_boot)
     if not same_boot and (seen.state == "lost" or (seen.state == "absent" and (began or job.state != JobState.STARTING))):
@@ -46,18 +46,18 @@ def _interpret(job: Job, seen: Attempt | None, boot: str, same_boot: bool, began
     elif seen.state == "absent" and began:
         seen = Attempt("lost", error=VANISHED)
     if seen.state == "lost":
-        return Found(seen, JobState.STOPPING, since_known=False)  # it is unknown how long it ran
+        return Found(seen, JobState.STOPPING, since_known=False)  # its run time is unknown
     if seen.state == "absent" and job.cancel:
-        seen = Attempt("ended", boot=boot)  # it was never run, and is not wanted any more
+        seen = Attempt("ended", boot=boot)  # it was never run, and was cancelled
     elif seen.state == "absent" and job.state not in IN_SERVICE:
         return Found(None, JobState.WAITING, same_boot)
-    # One that is being cancelled still runs, for the scheduler.
+    # For the scheduler, a job that is being cancelled still runs.
     runs = job.state in IN_SERVICE or (job.cancel and job.state == JobState.STOPPING)
     return Found(seen, JobState.RUNNING if runs else job.state, same_boot)
 
 
 def saved_policy_state(note: Any, boot: str, plan: int) -> tuple[bool, dict[str, Any] | None]:
-    """Whether the machine has not been started anew since the last daemon, and what the policy remembered, if that is still of use."""
+    """Whether the machine was not restarted since the last daemon, and the saved state of the policy if it can still be used."""
     saved = note if isinstance(note, dict) else {}
     same_boot = saved.get("boot") == boot
     return same_boot, saved if same_boot and saved.get("plan") == plan else None

@@ -1,4 +1,4 @@
-"""The service: the executor, the planner and what people ask of them. This is what the HTTP interface serves."""
+"""The service: the executor, the planner, and the methods that the HTTP interface offers to users."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from rota.policy import PlanFile
 __all__ = ["Service"]
 
 _PRUNE_S = 3600.0
-_PATIENCE_S = 10.0  # with the compiler, before an answer is given without futures
+_PATIENCE_S = 10.0  # how long to wait for the compiler before answering without a forecast
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
 def _changes(method: Callable[_P, _R]) -> Callable[_P, _R]:
-    """A method that changes something: an error that nobody foresaw leaves it half done, which is a fault."""
+    """Marks a method that changes something: an unexpected error may leave the change half done, so it is reported as a fault."""
 
     @wraps(method)
     def watched(*arguments: _P.args, **named: _P.kwargs) -> _R:
@@ -55,7 +55,7 @@ def _changes(method: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 class Service:
-    """The scheduler of one state directory. `open` it in a running event loop; `close` lets go of it while the jobs go on."""
+    """The scheduler of one state directory. `open` it in a running event loop; `close` ends it, and the jobs keep running."""
 
     def __init__(
         self,
@@ -64,16 +64,16 @@ class Service:
         *,
         seed: int = 0,
         recover: bool = False,
-        tell: Callable[[str], None] = print,
+        log_line: Callable[[str], None] = print,
     ) -> None:
         self.directory = directory
-        self._database = open_database(directory, recover, tell)
+        self._database = open_database(directory, recover, log_line)
         try:
             number, plan = choose_plan(self._database, plan)
             if recover:
-                rebuild(self._database, directory, plan.system.resources, tell)
-            self.executor = Executor(directory, self._database, plan, number, seed=seed, tell=tell)
-            self.planner = Planner(self.executor, plan, tell)
+                rebuild(self._database, directory, plan.system.resources, log_line)
+            self.executor = Executor(directory, self._database, plan, number, seed=seed, log_line=log_line)
+            self.planner = Planner(self.executor, plan, log_line)
         except BaseException:
             self._database.close()
             raise
@@ -82,13 +82,13 @@ class Service:
         self._time_of_day = TimeOfDay(self._database)
 
     async def open(self) -> None:
-        """Finds every job that was there and goes on with it."""
+        """Finds all jobs of earlier daemons and continues with them."""
         await self.executor.open()
         self.planner.open()
         self._prune()
 
     async def close(self) -> None:
-        """Jobs go on, and the next daemon finds them."""
+        """Ends the service. Jobs keep running, and the next daemon finds them."""
         self._pruning.cancel()
         await self.planner.close()
         await self.executor.close()
@@ -98,7 +98,7 @@ class Service:
 
     @_changes
     def submit(self, request: JobRequest) -> Submitted:
-        """Takes a job, or an array of them."""
+        """Submits a job, or an array of jobs."""
         return self.executor.submit(request)
 
     def job(self, id: int) -> Job:
@@ -106,7 +106,7 @@ class Service:
         return self._message(self._found(id))
 
     def jobs(self, state: list[JobState] | None, type: str | None, name: str | None, limit: int, before: int | None) -> list[Job]:
-        """Jobs, newest first, in brief. What this turn changed is written first, so that the answer is what `job` would say."""
+        """Jobs, newest first, in brief. Changes of this turn are written first, so that the answer agrees with `job`."""
         self._write()
         return [
             self._in_brief(self.executor.lifecycle.jobs.get(job.id) or self.executor.writes.job(job.id) or job)
@@ -145,8 +145,8 @@ class Service:
         return job_message(self.executor, job, self._database.brief(job.request))
 
     def log(self, id: int, offset: int, limit: int) -> tuple[bytes, int, bool]:
-        """A part of a job's output, where the next begins, and whether nothing more will come."""
-        over = self._found(id).state in ENDED  # looked at before reading: what is written in between must not be missed
+        """A part of a job's output, the offset of the next part, and whether the output is complete."""
+        over = self._found(id).state in ENDED  # checked before reading, so that nothing that is written in between is missed
         data = read_plain(self.directory / "output" / f"{id}.log", offset, limit)
         return data, offset + len(data), over and len(data) < limit
 
@@ -161,15 +161,15 @@ class Service:
         return self.executor.find(id)
 
     def _explain(self, id: int) -> Explanation:
-        """What is true at this moment."""
+        """The explanation from the present state, without a forecast."""
         job = self._found(id)
         text, ahead = why_not(self.executor, job, self.executor.lifecycle.request(job))
         return Explanation(id=id, state=job.state.value, text=text, ahead=ahead)
 
     async def _explain_with_futures(self, id: int) -> Explanation:
-        """The same, with what the futures say that were simulated from this moment on; without them if it is over by then."""
+        """The explanation with a forecast simulated from the present state; without a forecast if the job no longer waits by then."""
         lifecycle, now = self.executor.lifecycle, self._explain(id)
-        if now.state not in ("waiting", "suspended"):  # it had to wait for others who asked
+        if now.state not in ("waiting", "suspended"):  # this request had to wait for other requests
             return now
         boot = boot_now()
         served = {
@@ -182,13 +182,13 @@ class Service:
             self._preparing = asyncio.ensure_future(asyncio.to_thread(outlook.prepare))
         await asyncio.wait([self._preparing], timeout=_PATIENCE_S)
         if not self._preparing.done():
-            later = " When it starts can be told in a minute: the simulator is being prepared."
+            later = " Ask again in a minute for an estimate of its start: the simulator is being prepared."
             return now.model_copy(update={"text": now.text + later})
         self._preparing.result()
         starts = await asyncio.to_thread(outlook.starts)
         if self._found(id).state != now.state:
             return self._explain(id)
-        took = boot_now() - boot  # what is told is from now on
+        took = boot_now() - boot  # the answer counts from now on
         return with_futures(now, [max(start * lifecycle.unit_s - took, 0.0) for start in starts])
 
     # ------------------------------------------------------------------------------------------------------------ the scheduler
@@ -203,7 +203,7 @@ class Service:
 
     @_changes
     def use_plan(self, number: int) -> PlanVersion:
-        """Goes back to a plan, and pins it."""
+        """Returns to a plan and pins it."""
         return self.planner.use(number)
 
     @_changes
@@ -213,27 +213,27 @@ class Service:
         return self.status()
 
     def events(self, after: int, limit: int) -> list[dict[str, Any]]:
-        """The newest events; the file `events.jsonl` has all."""
+        """The newest events; all are in the file `events.jsonl`."""
         self._write()
         return self._database.events(after, limit)
 
     def _write(self) -> None:
-        with suppress(DiskFull):  # who only looks is answered all the same, with what was written before
+        with suppress(DiskFull):  # reading works with a full disk, too: the answer is what was written before
             self.executor.writes.write()
 
     def metrics(self) -> str:
-        """The page for Prometheus."""
+        """The metrics, for Prometheus."""
         return exposition(self.status(), self.executor.counters)
 
     def _prune(self) -> None:
         self._pruning = asyncio.get_running_loop().call_later(_PRUNE_S, self._prune)
         try:
             if (doubt := self._time_of_day.doubt()) is not None:
-                self.executor.tell(doubt) if doubt else None
+                self.executor.log_line(doubt) if doubt else None
                 return
             old = self._database.prune(time.time() - 86_400 * self.executor.lifecycle.settings.keep_days)
         except DiskFull as error:
-            self.executor.tell(str(error))
+            self.executor.log_line(str(error))
             return
         self.executor.ended = Counter(self._database.counts()) if old else self.executor.ended
         for id in old:

@@ -1,7 +1,7 @@
-"""What the scheduler says while it runs: lines on standard error, which nobody may be able to take.
+"""The log of the scheduler: lines on standard error, where a write may fail or block.
 
-The reader of a pipe may have gone, or not read; a disk may be full; a terminal may be held by Ctrl-S. None of these is a reason to fail or
-to wait in the middle of a turn: a line that cannot be written at once is dropped, and the next one that can says how many were.
+The reader of a pipe may have ended, or not read; a disk may be full; a terminal may be paused by Ctrl-S. The scheduler must neither fail
+nor wait for that in the middle of a turn. So a line that cannot be written at once is dropped, and the next one says how many were.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-__all__ = ["LineWriter", "heard", "open_streams", "unfailing"]
+__all__ = ["LineWriter", "log_warnings", "open_streams", "unfailing"]
 
-_MOST_AT_ONCE = select.PIPE_BUF  # bytes that a pipe takes whole when it says that it can be written
+_MOST_AT_ONCE = select.PIPE_BUF  # bytes that a pipe takes whole when select() says that it can be written
 _LOGGERS = ("rota.live", "uvicorn", "asyncio")
 
 
@@ -47,28 +47,28 @@ class LineWriter:
 
 
 def open_streams() -> None:
-    """Opens standard streams that the caller closed on nothing: else the next file to be opened, a database say, gets their number."""
+    """Opens closed standard streams on /dev/null: otherwise the next file to be opened, such as a database, would get their number."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number
 
 
-def unfailing(tell: Callable[[str], None]) -> Callable[[str], None]:
-    """The same, but what cannot be said is not said: nothing that the scheduler does depends on it."""
+def unfailing(log_line: Callable[[str], None]) -> Callable[[str], None]:
+    """The same function without its errors: a line that cannot be written is dropped, because nothing else depends on it."""
 
-    def told(text: str) -> None:
-        with suppress(OSError, ValueError):  # closed, full, or nobody reads
-            tell(text)
+    def log_or_drop(text: str) -> None:
+        with suppress(OSError, ValueError):  # closed, full, or without a reader
+            log_line(text)
 
-    return told
+    return log_or_drop
 
 
 @contextmanager
-def heard(tell: Callable[[str], None]) -> Iterator[None]:
-    """While the block runs, `tell` hears the warnings of the HTTP server and the event loop; else they go straight to standard error."""
-    handler = _Handler(tell)
+def log_warnings(log_line: Callable[[str], None]) -> Iterator[None]:
+    """While the block runs, warnings of the HTTP server and the event loop go to `log_line` instead of straight to standard error."""
+    handler = _Handler(log_line)
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     for logger in loggers:
         logger.addHandler(handler)
@@ -80,9 +80,9 @@ def heard(tell: Callable[[str], None]) -> Iterator[None]:
 
 
 class _Handler(logging.Handler):
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, log_line: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
-        self._tell = tell
+        self._log_line = log_line
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._tell(self.format(record))
+        self._log_line(self.format(record))

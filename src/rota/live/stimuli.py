@@ -1,4 +1,4 @@
-"""What can happen to jobs: the events that `Lifecycle.handle` takes, each with all that it needs to know."""
+"""What can happen to jobs: the events that `Lifecycle.handle` takes, each with all the data that it needs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class At(NamedTuple):
-    """A moment: seconds since 1970, and on CLOCK_BOOTTIME, which is never set."""
+    """A point in time: in seconds since 1970, and on CLOCK_BOOTTIME, which is never set."""
 
     wall: float
     boot: float
@@ -50,7 +50,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True)
 class NewJobs:
-    """A request was accepted (see `Lifecycle.accept`) and is written down."""
+    """A request was accepted (see `Lifecycle.accept`) and is in the database."""
 
     request: Request
     jobs: Sequence[Job]
@@ -59,10 +59,10 @@ class NewJobs:
 
 @dataclass(frozen=True)
 class ChangeJobs:
-    """Jobs are cancelled, held or released; that this is wanted is written down already.
+    """Jobs are cancelled, held or released; this request is in the database already.
 
-    `together`: the policy is asked once, when all have left that are to, so that none starts in the place of one that goes before it. (A
-    job that came after one of them may be let in meanwhile; so the last of the queue leave first, and those that run are asked last.)
+    `together`: the policy is asked once, after all these jobs have left, so that none of them starts in the place of another. (A job that
+    depends on one of them may join the queue meanwhile. So the last jobs of the queue leave first, and running jobs are asked to end last.)
     """
 
     change: Change
@@ -73,12 +73,12 @@ class ChangeJobs:
 
 @dataclass(frozen=True)
 class TimerRang:
-    """The time has come at which the policy wants to be asked again."""
+    """The time at which the policy wants to be asked again."""
 
 
 @dataclass(frozen=True)
 class AttemptRunning:
-    """An attempt has its supervisor, so from now on it is never one that was not started."""
+    """An attempt has its supervisor: from now on it counts as started."""
 
     job: int
     attempt: int
@@ -87,7 +87,7 @@ class AttemptRunning:
 
 @dataclass(frozen=True)
 class AttemptOver:
-    """An attempt is over, and nothing of it is left on the machine."""
+    """An attempt is over, and none of its processes is left on the machine."""
 
     job: int
     attempt: int
@@ -96,7 +96,7 @@ class AttemptOver:
 
 @dataclass(frozen=True)
 class RetryStart:
-    """A while has passed since an attempt could not be started."""
+    """An attempt that could not be started is to be tried again."""
 
     job: int
     attempt: int
@@ -104,7 +104,7 @@ class RetryStart:
 
 @dataclass(frozen=True)
 class HandedOver:
-    """Actions are written down and on their way: from now on they cannot be withdrawn."""
+    """Actions are in the database and being carried out: from now on they cannot be withdrawn."""
 
     actions: Sequence[Action]
 
@@ -121,9 +121,9 @@ class PlanInstalled:
 
 
 class Found(NamedTuple):
-    """What the machine has of a job of an earlier daemon: its attempt, None if it has none, and its state for the scheduler.
+    """What was found of an earlier daemon's job: its attempt (None if it has none), and its state for the scheduler.
 
-    `since_known`: since when it is in service, as the earlier daemon wrote it, still holds.
+    `since_known`: the stored time since when it is in service is still valid.
     """
 
     seen: Attempt | None
@@ -135,7 +135,7 @@ class Found(NamedTuple):
 class Recovered:
     """The jobs of an earlier daemon, and what was found of those that were in its queue.
 
-    `policy_state` is what the policy remembered, None if that is of another plan or another boot.
+    `policy_state` is the saved state of the policy; None if it belongs to another plan or another boot.
     """
 
     jobs: Sequence[Job]

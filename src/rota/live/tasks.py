@@ -1,4 +1,4 @@
-"""Tasks beside the daemon's turns: kept alive while they run, heard of when they fail (which ends the daemon), ended together."""
+"""Background tasks of the daemon: kept alive while they run, reported when they fail (which ends the daemon), ended together."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["Tasks"]
 
 
 class Tasks:
-    """Coroutines that run on their own. `tell` hears of one that fails: nobody waits for them."""
+    """Coroutines that run in the background. Nothing awaits them, so a failure is written to `log_line`."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+    def __init__(self, log_line: Callable[[str], None]) -> None:
+        self._log_line = log_line
         self._running: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
         return len(self._running)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Runs it in the loop that runs now."""
+        """Runs a coroutine in the present event loop."""
         task = asyncio.get_running_loop().create_task(work)
         self._running.add(task)  # the loop itself holds tasks only weakly
         task.add_done_callback(self._done)
@@ -37,5 +37,5 @@ class Tasks:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._tell(f"an error of the scheduler: {traceback.format_exception_only(error)[-1].strip()}")
+            self._log_line(f"an error of the scheduler: {traceback.format_exception_only(error)[-1].strip()}")
             report_fault(error)

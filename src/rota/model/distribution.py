@@ -21,7 +21,7 @@ NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 Finite = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 
-MAX_CV = 1e6  # beyond all use, and small enough for the moments to stay floats
+MAX_CV = 1e6  # larger than any use needs, and small enough for the moments to stay floats
 
 
 class SizeDistribution(BaseModel):
@@ -44,7 +44,7 @@ class SizeDistribution(BaseModel):
         except ValidationError as error:
             raise BadSpec(problems_of(error), type(self).__name__) from None
 
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # a spec is read without it, and knows the places of its problems
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # a spec is read without it, and reports where problems are
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SizeDistribution):
@@ -94,7 +94,7 @@ class SizeDistribution(BaseModel):
 
 
 class ComputedMean(SizeDistribution):
-    """A distribution whose mean is no field of it."""
+    """A distribution whose mean is computed, and is not a field."""
 
     @property
     def mean(self) -> float:

@@ -11,9 +11,9 @@ from rota.model.system import SECONDS, TimeUnit
 
 __all__ = ["OWN_TYPE", "LiveSettings", "live_settings", "unknown_resources"]
 
-OWN_TYPE = "own"  # what the scheduler calls jobs that no type encloses; so no type has this name
+OWN_TYPE = "own"  # the scheduler's name for jobs that no type encloses; so no type may have it
 
-_RELEASED = ("core", "cpu", "network", "bandwidth")  # what a stopped process does not use
+_RELEASED = ("core", "cpu", "network", "bandwidth")  # a stopped process does not use these
 
 
 class LiveSettings(BaseModel):
@@ -21,19 +21,19 @@ class LiveSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    time_unit: TimeUnit = Field(default="s", description="the unit of time of the file's rates and sizes; rather at the top of the file")
+    time_unit: TimeUnit = Field(default="s", description="unit of time of the file's rates and sizes; better set at the top of the file")
     preemption: Literal["none", "suspend", "requeue"] = Field(
         default="none", description="none: no running job is stopped; suspend: SIGSTOP, SIGCONT; requeue: ended, and started again"
     )
     releasable: dict[str, bool] = Field(
         default_factory=dict,
-        description="by resource: whether a suspended job gives it back; without a word, cores and network yes, everything else no",
+        description="by resource: whether a suspended job gives it back; by default cores and network are given back, nothing else",
     )
     grace_s: Annotated[float, Field(ge=0, le=86400)] = Field(default=10.0, description="seconds from SIGTERM to SIGKILL")
     memory_limit: Literal["auto", "cgroup", "rlimit", "none"] = Field(
-        default="auto", description="how a job is held to its memory; auto: cgroup v2 where one is at hand, else RLIMIT_AS"
+        default="auto", description="how a job is held to its memory; auto: cgroup v2 if available, else RLIMIT_AS"
     )
-    learn: bool = Field(default=True, description="whether the rota is designed anew when arrivals or sizes drift from the plan")
+    learn: bool = Field(default=True, description="whether the rota is redesigned when arrivals or sizes drift from the plan")
     window: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
         default=None, description="how far back learning looks, in units of time"
     )

@@ -1,4 +1,4 @@
-"""The file of a system: read once, as a `Spec`, and written. Its text is TOML; what the tables mean is told by `rota.model.tables`.
+"""The file of a system: read once, as a `Spec`, and written. Its text is TOML; `rota.model.tables` defines what the tables mean.
 
 A problem of the file names its line beside its place, the value and the rule.
 """

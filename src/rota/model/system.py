@@ -202,7 +202,7 @@ class System:
         if not (isinstance(wanted, Real) and np.isfinite(float(wanted)) and wanted >= 0):
             raise BadSpec([Problem("scaled", "needs a finite number, not negative", wanted)])
         if factor is None:
-            # The one look to the right in this room: the public face promises system.scaled(load=...).
+            # The only import from a higher layer in this package: the public API has system.scaled(load=...).
             from rota.capacity import system_load
 
             now = system_load(self, time_limit_s=_PATIENCE_S).load
@@ -247,7 +247,7 @@ class System:
 
 
 def check_system(system: object) -> None:
-    """Raises `BadSpec` unless this is a system: a path, say, is none yet."""
+    """Raises `BadSpec` unless this is a `System` (and not, say, a path)."""
     if not isinstance(system, System):
         raise BadSpec([Problem("system", "must be a rota.System (rota.read_system reads one from its file)", system)])
 

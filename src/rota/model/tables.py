@@ -1,4 +1,4 @@
-"""A system as tables and values, both ways. What prints them is another matter: TOML for people, JSON inside plans, results and requests.
+"""A system as tables and values, both ways. They are printed as TOML for people, and as JSON inside plans, results and requests.
 
 Tables are read in one pass that collects every problem: those of single values (the pydantic models below) and those between parts (a
 demand for a resource that the server does not have). Each problem names its place, the value and the rule.
@@ -158,7 +158,7 @@ def _in_the_file(problem: Problem) -> Problem:
 
 
 def _problems_between_parts(raw: dict[str, Any]) -> list[Problem]:
-    """What no single value shows. Looks only at parts of the right kind: the others are reported already."""
+    """Problems between values. Checks only parts of the right kind: the others are reported already."""
     problems = []
     server, jobs = raw.get("server"), raw.get("jobs")
     if not isinstance(jobs, dict):

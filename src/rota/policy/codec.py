@@ -26,7 +26,7 @@ class Codec(NamedTuple):
 
 
 def policy_to_dict(policy: Policy) -> dict[str, Any]:
-    """A policy as JSON knows it. Types are called by their names, or type1, type2, … where the policy has none."""
+    """A policy as JSON values. Types are called by their names, or type1, type2, … where the policy has none."""
     record = record_of(policy)
     if not record.rule:
         raise BadSpec([Problem("policy", "is a function of your own, which cannot be written down", type(policy).__name__)])
@@ -40,7 +40,7 @@ def policy_from_dict(content: object, source: str | None = None) -> Policy:
         raw = raw["policy"]  # a plan holds its policy
     if not isinstance(raw, dict) or "rota_policy" not in raw:
         raise BadSpec([Problem("file", 'is not a policy of Rota: it needs "rota_policy": 1')], source)
-    if wrong := version_problem("rota_policy", raw["rota_policy"], POLICY_VERSION, "rota design FILE -o POLICY.json makes it anew"):
+    if wrong := version_problem("rota_policy", raw["rota_policy"], POLICY_VERSION, "rota design FILE -o POLICY.json makes a new one"):
         raise BadSpec([wrong], source)
     kinds: dict[str, Record] = {}
     for record in records():

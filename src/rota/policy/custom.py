@@ -21,8 +21,8 @@ class Custom(Policy):
     """A policy of your own: `decide(state, target) -> time of the next question`, see `rota.decide`.
 
     `data` reaches the function as `state.data`; `memory` and `counters` are the numbers of floats and integers it may keep between calls.
-    With `compiled=None` the function is compiled if numba can, and runs as plain Python otherwise. Compiled code looks at the bounds of
-    arrays only if `rota.simulate(…, check=True)` asks for it.
+    With `compiled=None` the function is compiled if numba can, and runs as plain Python otherwise. Compiled code checks array bounds
+    only with `rota.simulate(…, check=True)`.
     """
 
     decide: Callable[[Any, Any], float]
@@ -44,7 +44,7 @@ class Custom(Policy):
             object.__setattr__(self, name, whole(name, getattr(self, name), 0))
 
     def _record(self) -> Record:
-        """Not in the registry: all that is known of it is its name, so it may do anything."""
+        """A record outside the registry: only the name is known, so the policy may do anything."""
         return Record(
             name=self.name,
             policy=Custom,
@@ -69,7 +69,7 @@ def _takes_two(function: object) -> bool:
         inspect.signature(function).bind(None, None)
     except TypeError:
         return False
-    except ValueError:  # it does not say what it takes
+    except ValueError:  # it has no signature
         return True
     return True
 
@@ -85,7 +85,7 @@ def custom_at(place: str) -> Custom:
 
 
 def place_of_custom(policy: Custom) -> str:
-    """Where another process finds a policy: its own `module:name`, or that of its function if there is no more to it than that."""
+    """Where another process finds a policy: its own `module:name`, or that of its function if the policy is nothing but that function."""
     plain = Custom(policy.decide, name=policy.name)
     alone = policy.data is plain.data and (policy.memory, policy.counters, policy.compiled) == (plain.memory, plain.counters, None)
     place = place_of(policy, policy.decide) or (place_of(policy.decide, policy.decide) if alone else None)

@@ -1,4 +1,4 @@
-"""Policies as files: versioned JSON that a person can read and edit. What it holds is told by `rota.policy.codec`."""
+"""Policies as files: versioned JSON that a person can read and edit. `rota.policy.codec` defines what it holds."""
 
 from __future__ import annotations
 

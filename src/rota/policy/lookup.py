@@ -1,4 +1,4 @@
-"""A policy by what people write: its name, its file, or the place of a function of their own. One home for all verbs."""
+"""A policy by what people write: its name, its file, or the place of a function of their own. All verbs use this."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["as_policies", "as_policy"]
 def as_policy(policy: Policy | str | Path, *, place: str = "policy", more: Sequence[str] = ()) -> Policy:
     """A policy, or the one of this name, in this file, or your own at `module:name`.
 
-    `place` is what the caller calls it; `more` are other names that the caller would have known.
+    `place` is its name in error messages; `more` are other names that the caller would have known.
     """
     if isinstance(policy, str) and policy in POLICY_NAMES:
         return POLICY_NAMES[policy]

@@ -42,9 +42,9 @@ class MSR(Policy):
     How an nMSR moves between two schedules: `route` is the order in which slots are drained, "type-order" (the paper's figure),
     "fastest-first" (shortest expected draining time), "parallel" (all that must go at once), or one order of the types per candidate, for
     the move that leaves it. `opening`: new slots open "late", all at the end of the move (the paper's figure), or "early", as soon as
-    there is room.
+    they fit.
     `empty_slots`: a slot to be drained that holds no job is waited for like any other ("virtual" completion, as the theory needs) or is
-    given up at once ("skip", as a practical scheduler would; simulation only).
+    released at once ("skip", as a practical scheduler would; simulation only).
     """
 
     candidates: Int
@@ -103,7 +103,7 @@ class MSR(Policy):
         if problems:
             raise BadSpec(problems)
         if G is not None:
-            if alpha is not None and n > 1 and abs(alpha - implied) > 1e-14 * implied:  # what was scaled once stays as it is, bit by bit
+            if alpha is not None and n > 1 and abs(alpha - implied) > 1e-14 * implied:  # scaled values stay as they are, bit for bit
                 G = G * (alpha / implied)
             G.flags.writeable = False
         W.flags.writeable = pi.flags.writeable = False
@@ -169,7 +169,7 @@ def _candidates(candidates: ArrayLike) -> Int:
         raise BadSpec([Problem("candidates", "must be a table of counts, one row per candidate", candidates)]) from None
     if given.ndim != 2 or given.size == 0:
         raise BadSpec([Problem("candidates", "must be a table of counts, one row per candidate", given.shape)])
-    if not ((given >= 0) & (given < 2**53) & (given == np.floor(given))).all():  # says no to NaN too
+    if not ((given >= 0) & (given < 2**53) & (given == np.floor(given))).all():  # False for NaN too
         raise BadSpec([Problem("candidates", "must be whole numbers, not negative", given.tolist())])
     return given.astype(np.int64)
 
@@ -196,7 +196,7 @@ def _weights(weights: ArrayLike | None, n: int, generator: Array | None) -> Arra
         raise BadSpec([Problem("weights", "must be positive: leave out a candidate that never runs", pi.tolist())])
     if abs(pi.sum() - 1) > 1e-6:
         raise BadSpec([Problem("weights", "must sum to 1", float(pi.sum()))])
-    if abs(pi.sum() - 1) > 1e-15 * n:  # what was normalised once stays as it is, bit by bit
+    if abs(pi.sum() - 1) > 1e-15 * n:  # normalised values stay as they are, bit for bit
         pi = pi / pi.sum()
     if generator is not None and np.abs(pi @ generator).max() > 1e-8 * np.abs(generator).max():
         raise BadSpec([Problem("weights", "are not the stationary law of the generator: give one of the two only")])

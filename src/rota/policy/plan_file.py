@@ -78,7 +78,7 @@ def plan_file_from_json(text: str, source: str | None = None) -> PlanFile:
         raise BadSpec([Problem("file", "is a policy and not a plan: rota serve SYSTEM.toml --policy FILE runs it")], source)
     if not isinstance(raw, dict) or "rota_plan" not in raw:
         raise BadSpec([Problem("file", 'is not a plan of Rota: it needs "rota_plan": 1 (from: rota plan FILE)')], source)
-    if wrong := version_problem("rota_plan", raw["rota_plan"], PLAN_VERSION, "rota plan FILE makes it anew"):
+    if wrong := version_problem("rota_plan", raw["rota_plan"], PLAN_VERSION, "rota plan FILE makes a new one"):
         raise BadSpec([wrong], source)
     known = {"rota_plan", "system", "live", "load", "policy", "predicted"}
     problems = [Problem(name, "is not a known key") for name in raw if name not in known]

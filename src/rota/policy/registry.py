@@ -2,7 +2,7 @@
 
 A policy has one record per name: `MaxWeight` is "max-weight" or "max-weight-np", by its fields. To add a policy, write its class and
 `register` its record in a module of `rota.policy`, and its `Rule` (decision function and constants) in a module of `rota.decide`.
-Then it has its place in names, files, simulations, comparisons, plans, the live scheduler, charts and the help of the command line.
+Then it appears in names, files, simulations, comparisons, plans, the live scheduler, charts and the help of the command line.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ class Policy:
             raise _no_policy(self)
         return found[0]
 
-    def _repr_html_(self) -> str:  # in a notebook a policy says what it does
+    def _repr_html_(self) -> str:  # shown in a notebook
         about = (type(self).__doc__ or "").partition("\n")[0]
         return html_title(repr(self).removesuffix("()")) + html_lines(about)
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """What there is to know about a policy of one name."""
+    """Everything about a policy of one name."""
 
     name: str
     policy: type[Policy]
     rule: str  # its `rota.decide.Rule`, as "module:name": loaded when it is asked for
     title: str  # in words, within a sentence
     preemption: Preemption  # of running jobs: "none", at no cost ("full"), or each with a setup
-    throughput_optimal: bool  # stable whenever any policy is, as far as that is proved
+    throughput_optimal: bool  # proved to be stable whenever any policy is
     colour: str
     mark: str  # on charts
     where: Mapping[str, object] = field(default_factory=dict)  # the fields that give the policy this name
@@ -62,7 +62,7 @@ class Record:
     codec: str = "rota.policy.codec:PLAIN"  # how the fields are written, as "module:name"
     designed: bool = False  # made for a system by `rota.design_policy`: the name alone is no policy
     draws: bool = False  # random numbers of its own
-    plan: int | None = None  # its place in what `rota.plan` compares, from simple to involved; None: not compared
+    plan: int | None = None  # its place in what `rota.plan` compares, from simple to complex; None: not compared
     looks_at: str = "no"  # the queues: "order of arrival", "lengths"
     needs_sizes: str = "no"  # or "estimates"
     stability_note: str = ""  # the condition of `throughput_optimal`
@@ -120,7 +120,7 @@ def record_named(name: str) -> Record | None:
 
 
 def record_of(policy: Policy) -> Record:
-    """The record of a policy; raises `BadSpec` for what is none."""
+    """The record of a policy; raises `BadSpec` for anything else."""
     if not isinstance(policy, Policy):
         raise _no_policy(policy)
     return policy._record()

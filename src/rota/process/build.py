@@ -40,7 +40,7 @@ def build_process(system: System, policy: MSR) -> ModulatingProcess:
 
 
 def check_policy(system: System, policy: MSR) -> None:
-    """Raises if the policy is not one for this system."""
+    """Raises if the policy does not match the system."""
     check_system(system)
     if not isinstance(policy, MSR):
         raise BadSpec([Problem("policy", "must be a rota.MSR: no other policy has a modulating process", policy)])
@@ -176,13 +176,13 @@ class _Builder:
         if self.policy.opening == "late":
             return schedule
         schedule = schedule.copy()
-        room = self.units.capacity - schedule @ self.units.demand
+        residual = self.units.capacity - schedule @ self.units.demand
         for i in np.flatnonzero(self.policy.candidates[b] > schedule):
             need = self.units.demand[i]
-            most = int(np.min(room[need > 0] // need[need > 0]))
+            most = int(np.min(residual[need > 0] // need[need > 0]))
             count = min(int(self.policy.candidates[b][i] - schedule[i]), most)
             schedule[i] += count
-            room = room - count * need
+            residual = residual - count * need
         return schedule
 
     def order(self, a: int, b: int) -> Sequence[int]:

@@ -1,4 +1,4 @@
-"""What makes a modulating process one: its fields fit together, and it fits its system."""
+"""Checks of a modulating process: its fields agree with each other, and it matches its system."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def frozen_field(name: str, value: ArrayLike, whole: bool) -> Array | Int:
     """A field as a read-only array of floats, or of whole numbers."""
     try:
         given = np.asarray(value, dtype=np.float64 if not whole or not isinstance(value, np.ndarray) else None)
-        if whole and given.dtype.kind == "f" and not (given == np.floor(given)).all():  # says no to NaN too
+        if whole and given.dtype.kind == "f" and not (given == np.floor(given)).all():  # False for NaN too
             raise ValueError
         array: Array | Int = given.astype(np.int64) if whole else given.astype(np.float64)
     except (TypeError, ValueError):
@@ -36,7 +36,7 @@ def frozen_field(name: str, value: ArrayLike, whole: bool) -> Array | Int:
 
 
 def field_problems(process: ModulatingProcess) -> list[Problem]:
-    """What is wrong with the fields of a process among themselves: shapes, states that are not there, rates that are none."""
+    """What is wrong with the fields of a process among themselves: shapes, states that do not exist, rates that are not positive."""
     if process.schedules.ndim != 2 or process.schedules.size == 0:
         return [Problem("schedules", "must be a table (N, K), a row per state and a column per type", process.schedules.shape)]
     N, K = process.schedules.shape

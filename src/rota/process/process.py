@@ -6,7 +6,7 @@ Every state knows its schedule, whether it works (runs a candidate) or switches,
     completion i    one of the u_i slots of type i rings, at rate u_i μ_i; a job in that slot is done,
     setup           one of the setups that are under way is done, at rate γ each.
 
-The chain never looks at the queues (Definition MSR): a slot without a job rings all the same ("virtual completion").
+The chain never looks at the queues (Definition MSR): a slot without a job rings too ("virtual completion").
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Charts: from tables and Rota's objects to pictures, one definition each for HTML, SVG, PNG, PDF and the notebook."""
+"""Charts: from tables and Rota's objects to pictures, with one definition each for HTML, SVG, PNG, PDF and the notebook."""
 
 from rota.report.against import queue_against_setup_rate, queue_against_switching_rate, response_times_against_load
 from rota.report.distributions import (

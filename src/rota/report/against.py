@@ -1,7 +1,7 @@
-"""Curves against a knob: E[T] against the load, E[Q] against the switching rate or the setup rate.
+"""Curves against a parameter: E[T] against the load, E[Q] against the switching rate or the setup rate.
 
 A table has a row per point: where it is (`load`, `switching_rate` or `setup_rate`), its value (`mean_response_time` or
-`mean_queue_length`), and, as far as they are known, `interval` (95 % half-width), `lower` and `upper` bounds and the `prediction`. What is
+`mean_queue_length`), and, where known, `interval` (95 % half-width), `lower` and `upper` bounds and the `prediction`. What is
 not known is missing or not a number. A point that is not `stable` has no value; the chart says that it is unstable there.
 """
 
@@ -137,7 +137,7 @@ def _curves(
 
 
 def _marked(best: tuple[float, str], x: Any, data: pl.DataFrame) -> list[Any]:
-    """A line at the best rate, with its name at the foot, where U-shaped curves leave room."""
+    """A line at the best rate, with its name at the foot, where U-shaped curves leave space."""
     at = alt.Chart(pl.DataFrame({"x": [best[0]], "text": [f"{best[1]} = {number(best[0])}"]}))
     middle = float(np.sqrt(np.asarray(data["x"].min()) * np.asarray(data["x"].max())))
     left = best[0] > middle
@@ -181,23 +181,23 @@ def _by_last_value(data: pl.DataFrame) -> list[str]:
 
 
 def _span(data: pl.DataFrame) -> tuple[float, float]:
-    """The range of y: all values and predictions, and bounds as far as they do not push these into a corner."""
+    """The range of y: all values and predictions, and bounds unless they would squeeze these into a corner."""
     values = np.concatenate([data[name].drop_nulls().to_numpy() for name in ("y", "prediction")])
     values = values[values > 0]
     if not len(values):
         return 1.0, 10.0
     low, high = float(values.min()), float(values.max())
-    room = max((high / low) ** 0.15, 1.15)
+    margin = max((high / low) ** 0.15, 1.15)
     upper = data["upper"].drop_nulls().to_numpy()
     lower = data["lower"].drop_nulls().to_numpy()
     lower = lower[lower > 0]
-    high = min(max(high, float(upper.max())), high * room**2) if len(upper) else high
-    low = max(min(low, float(lower.min())), low / room**2) if len(lower) else low
-    return low / room**0.5, high * room
+    high = min(max(high, float(upper.max())), high * margin**2) if len(upper) else high
+    low = max(min(low, float(lower.min())), low / margin**2) if len(lower) else low
+    return low / margin**0.5, high * margin
 
 
 def _first_unstable(data: pl.DataFrame, ratio: float, high: float) -> pl.DataFrame | None:
-    """For each policy, an arrow at the upper edge where it first gives up; one below the other where several do."""
+    """For each policy, an arrow at the upper edge where it first becomes unstable; one below the other where several do."""
     rows = data.filter(~pl.col("stable") & pl.col("y").is_null()).unique("policy", keep="first", maintain_order=True)
     return rows.with_columns(y=high / ratio ** (0.03 + 0.05 * pl.int_range(pl.len()).over("x"))) if len(rows) else None
 

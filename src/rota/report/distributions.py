@@ -49,8 +49,8 @@ def queue_length_distribution(table: pl.DataFrame, *, floor: float = 1e-6, title
     exact = base.transform_filter("datum.source == 'exact'").mark_line(strokeWidth=2).encode(x, y, color, tooltip=tooltip)
     points = base.transform_filter("datum.source == 'simulated'").mark_point(size=26, strokeWidth=1.4, opacity=0.9)
     words = {"exact": "lines: exact", "simulated": "points: simulated"}
-    told = "; ".join(text for source, text in words.items() if (data["source"] == source).any())
-    return styled(exact + points.encode(x, y, color, tooltip=tooltip), title, told, width=WIDTH, height=HEIGHT)
+    subtitle = "; ".join(text for source, text in words.items() if (data["source"] == source).any())
+    return styled(exact + points.encode(x, y, color, tooltip=tooltip), title, subtitle, width=WIDTH, height=HEIGHT)
 
 
 def queue_length_table(analysis: Analysis | None = None, result: Result | None = None) -> pl.DataFrame:

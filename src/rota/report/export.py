@@ -27,7 +27,7 @@ _SPECIAL = {"\\": r"\textbackslash{}", **{c: f"\\{c}" for c in "&%$#_{}"}, "~": 
 
 
 def save_table(table: pl.DataFrame | Comparison, path: str | Path) -> Path:
-    """Writes a table, or that of a comparison; what kind of file is told by the end of its name: .csv, .parquet, .json or .tex."""
+    """Writes a table, or that of a comparison; the extension decides the format: .csv, .parquet, .json or .tex."""
     frame, path = _frame(table), checked_path(path)
     kind = check_table_name(path)
     try:
@@ -46,7 +46,7 @@ def save_table(table: pl.DataFrame | Comparison, path: str | Path) -> Path:
 
 
 def check_table_name(path: Path, place: str = "path") -> str:
-    """The format that the end of a file's name asks for."""
+    """The format for the extension of a file."""
     kind = path.suffix.removeprefix(".").lower()
     if kind not in TABLE_FORMATS:
         raise BadSpec([Problem(place, f"must end in {', '.join('.' + name for name in TABLE_FORMATS)}", str(path))])
@@ -82,7 +82,7 @@ def flat_table(table: pl.DataFrame | Comparison) -> pl.DataFrame:
 def latex_table(
     table: pl.DataFrame | Comparison, *, columns: Sequence[str] | None = None, digits: int = 4, caption: str | None = None
 ) -> str:
-    """The table in LaTeX, with the rules of the package booktabs: some `columns` or all, numbers with so many digits."""
+    """The table in LaTeX, with the rules of the package booktabs: some `columns` or all, numbers with this many digits."""
     frame = flat_table(table)
     unknown = [name for name in columns or () if name not in frame.columns]
     if unknown:
@@ -90,8 +90,8 @@ def latex_table(
     frame = frame.select(list(columns)) if columns is not None else frame
     sides = "".join("r" if kind.is_numeric() else "l" for kind in frame.dtypes)
     lines = [" & ".join(map(_escaped, frame.columns)) + r" \\"]
-    body = [" & ".join(_cell(value, digits) for value in row) + r" \\" for row in frame.rows()]
-    tabular = [rf"\begin{{tabular}}{{{sides}}}", r"\toprule", *lines, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
+    rows = [" & ".join(_cell(value, digits) for value in row) + r" \\" for row in frame.rows()]
+    tabular = [rf"\begin{{tabular}}{{{sides}}}", r"\toprule", *lines, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
     if caption is None:
         return "\n".join(tabular) + "\n"
     around = [r"\begin{table}", r"\centering", rf"\caption{{{_escaped(caption)}}}", *tabular, r"\end{table}"]

@@ -20,7 +20,7 @@ __all__ = ["schedule_table", "schedules"]
 _WIDTH = 520
 _BAR = 20  # pixels
 _LETTERS = 84  # in a line above a panel
-_ROOM = 0.045  # of the width, for a number within a segment
+_NUMBER = 0.045  # of the width, which a number within a segment needs
 
 
 def schedules(plan: Load | MSR, system: System, *, title: str = "What runs together") -> Any:
@@ -45,15 +45,15 @@ def schedules(plan: Load | MSR, system: System, *, title: str = "What runs toget
                 "start:Q", title=None, scale=x["scale"], axis=alt.Axis(labels=False, ticks=False, grid=False, domain=False, title=None)
             )
         )
-        room = alt.Chart(part.unique("resource", maintain_order=True)).mark_bar(color="#f0f0f0", height=_BAR)
-        room = room.transform_calculate(zero="0", one="1").encode(_moved(here, "zero"), alt.X2("one:Q"), y)
+        background = alt.Chart(part.unique("resource", maintain_order=True)).mark_bar(color="#f0f0f0", height=_BAR)
+        background = background.transform_calculate(zero="0", one="1").encode(_moved(here, "zero"), alt.X2("one:Q"), y)
         used = alt.Chart(part.filter(pl.col("jobs") > 0)).mark_bar(stroke="white", strokeWidth=1, height=_BAR)
         used = used.encode(here, alt.X2("end"), y, color, tooltip=tooltip)
-        count = alt.Chart(part.filter(pl.col("share") >= _ROOM)).mark_text(fontSize=11)
+        count = alt.Chart(part.filter(pl.col("share") >= _NUMBER)).mark_text(fontSize=11)
         count = count.encode(_moved(here, "middle"), y, text="jobs:Q", color=alt.Color("ink:N", scale=None))
         header = alt.TitleParams(wrap(label, _LETTERS), fontSize=13, fontWeight="normal", offset=5, anchor="start")
         height = (_BAR + 6) * len(system.resources)
-        panels.append((room + used + count).properties(width=_WIDTH, height=height, title=header))
+        panels.append((background + used + count).properties(width=_WIDTH, height=height, title=header))
     chart = alt.vconcat(*panels, spacing=14).resolve_scale(color="shared")
     return styled(chart, title, "bars: part of each resource in use, by job type; numbers: jobs that run at once")
 

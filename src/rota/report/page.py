@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GENERATOR", "plan_html"]
 
-GENERATOR = '<meta name="generator" content="rota plan">'  # by which a page is known as one that may be renewed
+GENERATOR = '<meta name="generator" content="rota plan">'  # marks a page that may be overwritten
 
 
 def plan_html(plan: Plan, *, source: str = "the system", command: str | None = None, spec: str | None = None) -> str:
@@ -81,9 +81,9 @@ def _answer(plan: Plan, source: str) -> str:
     name, result = plan.recommended_name, plan.results[plan.recommended_name]
     limit, load = plan.limits[name], plan.load.load
     reached = f"{'≥ ' if not limit.proved and limit.grows >= 1 else ''}{limit.scaling(load):.3g}×"
-    proof = "proved, with a rota designed anew" if limit.proved else "an estimate by simulation"
+    proof = "proved, with a redesigned rota" if limit.proved else "an estimate by simulation"
     tiles = [
-        (f"{load:.1%}", "of what the server can carry is asked for: the system load"),
+        (f"{load:.1%}", "of what the server can carry is requested: the system load"),
         (value(result.mean_response_time), f"mean response time under {name}, ± {value(result.interval, 2)}"),
         (value(result.response_time_quantiles[0.99]), "99% of the jobs are faster than this"),
         (reached, f"today's arrivals can be carried ({proof})"),
@@ -138,7 +138,7 @@ def _rota(plan: Plan) -> str:
     filled = plan.results[msr_name(plan.system.preemption, backfill=True)].policy
     same = np.array_equal(filled.candidates, plan.rota.candidates) if hasattr(filled, "candidates") else False
     chosen = isinstance(plan.recommended, MSR)
-    role = "" if chosen else " It is not what is recommended at this load, but what carries most when load grows."
+    role = "" if chosen else " It is not recommended at this load, but it can serve the highest load."
     other = "" if same else " With backfilling another rota does better; it is in the comparison below."
     one = " It has one set of jobs only, so it never switches." if len(plan.rota.weights) == 1 else ""
     switching = f" The clock rings {value(plan.rota.switching_rate)} times per unit of working time." if not one else ""
@@ -247,7 +247,7 @@ def _growth(plan: Plan) -> str:
         by_load.append((f"{float(np.asarray(at)):.3g}", *cells))
     today = plan.by_load["load"].unique(maintain_order=True).to_list().index(load)
     return f"""<h2>If load grows</h2>
-<p>The same mix of jobs at other arrival rates; rotas are designed anew for each load. {plan.grid_jobs:,} jobs at each load but today's.</p>
+<p>The same mix of jobs at other arrival rates; rotas are redesigned for each load. {plan.grid_jobs:,} jobs at each load but today's.</p>
 {_chart("loads")}
 {limits}
 <h3>Mean response time by load</h3>

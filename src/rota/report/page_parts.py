@@ -32,7 +32,7 @@ def plus_minus(x: float | None) -> str:
 
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[int] = (0,), chosen: int | None = None) -> str:
-    """A table. Cells are HTML already; columns are aligned right but for those listed in `left`; `chosen` is a row to stand out."""
+    """A table. Cells are HTML already; columns are aligned right except those listed in `left`; `chosen` is a row to highlight."""
 
     def cells(tag: str, row: Sequence[str]) -> str:
         return "".join(f'<{tag} class="left">{cell}</{tag}>' if j in left else f"<{tag}>{cell}</{tag}>" for j, cell in enumerate(row))
@@ -48,7 +48,7 @@ def policies_side_by_side(plan: Plan) -> Any:
     table = plan.table().with_columns(known=pl.col("stable") & pl.col("mean_response_time").is_not_nan())
     settled = table.filter("known").sort("mean_response_time")
     names = [*settled["policy"].to_list(), *table.filter(~pl.col("known"))["policy"].to_list()]
-    # Intervals of half the mean or more are cut off: on a logarithmic axis they would push all else into a corner.
+    # Intervals of half the mean or more are cut off: on a logarithmic axis they would squeeze everything else.
     low, high = float(np.asarray(settled["mean_response_time"].min())) / 2, float(np.asarray(settled["p99"].max())) * 1.4
     data = table.with_columns(
         floor=pl.max_horizontal(pl.col("mean_response_time") - pl.col("interval"), pl.lit(low)),

@@ -1,4 +1,4 @@
-"""The capacity region of two job types: which arrival rates a server can bear.
+"""The capacity region of two job types: which arrival rates a server can serve.
 
 A schedule u serves type i at the rate μ_i u_i; running several, each part of the time, serves any mix of them. So the region is the convex
 hull of the points μ⊙u over all schedules, and everything below. The load ρ says how far out the arrivals λ lie: λ/ρ is on the edge.

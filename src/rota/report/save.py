@@ -21,7 +21,7 @@ PAGE_POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; sty
 
 
 def save_chart(chart: Any, path: str | Path, *, title: str | None = None) -> Path:
-    """Writes a chart; what kind of file is told by the end of its name. The folder is made if need be."""
+    """Writes a chart; the extension decides the format. The folder is made if needed."""
     path = Path(path)
     kind = path.suffix.removeprefix(".").lower()
     if kind not in FORMATS:
@@ -49,7 +49,7 @@ def _rendered(chart: Any, kind: str, title: str) -> bytes:
 
 
 def chart_html(charts: Sequence[Any], title: str) -> str:
-    """A page with the charts, one below the other. The drawing library is in the page, and the page forbids itself the network."""
+    """A page with the charts, one below the other. The drawing library is in the page, and the page forbids network access."""
     places = "\n".join(f'<div class="chart"><div id="chart{k}"></div></div>' for k in range(len(charts)))
     drawing = "\n".join(chart_script(chart, f"chart{k}") for k, chart in enumerate(charts))
     return f"""<!DOCTYPE html>
@@ -76,7 +76,7 @@ def chart_html(charts: Sequence[Any], title: str) -> str:
 def chart_script(chart: Any, element: str) -> str:
     """What draws a chart into the element of this id, in a page that has the `library_script`."""
     spec = chart.to_dict()
-    spec.pop("$schema", None)  # an address, which nobody has to look at; the mode is given instead
+    spec.pop("$schema", None)  # an address, which the page must not load; the mode is given instead
     text = json.dumps(spec, ensure_ascii=False).replace("</", "<\\/")
     return f'vegaEmbed("#{element}", {text}, {{"mode": "vega-lite", "renderer": "svg", "actions": false}}).catch(console.error);'
 

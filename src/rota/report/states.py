@@ -67,13 +67,13 @@ def process_graph(process: ModulatingProcess, *, title: str = "The modulating pr
     layers.append(boxes)
     layers.append(alt.Chart(nodes).mark_text(fontSize=12).encode(*at(), text="text:N", color=alt.Color("ink:N", scale=None)))
     slots = ", ".join(process.names) if len(process.names) <= _FEW_NAMES else f"{len(process.names)} types"
-    told = [
+    words = [
         f"{len(process):,} states, named by their slots ({slots}); numbers at moves: rates",
         f"dark: the {int(process.working.sum())} that work, with their part of the time",
     ]
     if whole and not process.working.all():
-        told[1] += "; light: those that switch"
-    return styled(alt.layer(*layers), title, told, width=right - left, height=high - low)
+        words[1] += "; light: those that switch"
+    return styled(alt.layer(*layers), title, words, width=right - left, height=high - low)
 
 
 # ---------------------------------------------------------------------------------------------------------------- ways
@@ -147,9 +147,9 @@ class _Layout:
         if self.loop:
             layers = [layer for way in self.loop for layer in ((way.source,), *(way.layers if whole else ()))]
             # Every layer gets a part of the circle that is as long as it is wide.
-            room = np.array([max(widths[s] for s in layer) + space + 30.0 * (len(layer) - 1) for layer in layers])
-            self.radius = max(1.05 * float(room.sum()) / (2 * np.pi), 90.0)
-            middles = (np.cumsum(room) - room / 2 - room[0] / 2) / room.sum()
+            lengths = np.array([max(widths[s] for s in layer) + space + 30.0 * (len(layer) - 1) for layer in layers])
+            self.radius = max(1.05 * float(lengths.sum()) / (2 * np.pi), 90.0)
+            middles = (np.cumsum(lengths) - lengths / 2 - lengths[0] / 2) / lengths.sum()
             for layer, part in zip(layers, middles, strict=True):
                 out = np.array([np.cos(np.pi - 2 * np.pi * part), np.sin(np.pi - 2 * np.pi * part)])
                 self._spread(layer, self.radius * out * self.flat, out, named)

@@ -191,7 +191,7 @@ def below(*charts: Any, title: str | None = None) -> Any:
 
 def _joined(join: Any, charts: Sequence[Any], title: str | None) -> Any:
     bare = []
-    for chart in charts:  # Vega-Lite wants the configuration at the top, and there only
+    for chart in charts:  # Vega-Lite takes the configuration at the top only
         chart = chart.copy(deep=False)
         chart.config = alt.Undefined
         bare.append(chart)

@@ -1,4 +1,4 @@
-"""Tables for curves against a knob: what `rota.report.against` draws, computed here for those who have none yet."""
+"""Tables for curves against a parameter: computes what `rota.report.against` draws."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def load_table(
 ) -> pl.DataFrame:
     """E[T] of policies at several loads. A function makes a policy for the system at each load, as `rota.design_policy` does.
 
-    With `jobs`, by simulation of so many; without, exact, which MSR policies without backfilling have only. For these, bounds and
-    prediction are given in any case.
+    With `jobs`, by simulation of this many; without, exact, for MSR policies without backfilling only. For these, bounds and
+    prediction are always given.
     """
     from rota.analysis import analyze
     from rota.policy import MSR, as_policy, policy_name

@@ -1,4 +1,4 @@
-"""Gantt chart: who waited, who ran when, and what the rota was doing meanwhile.
+"""Gantt chart: when each job waited and ran, and what the rota was doing meanwhile.
 
 A log has a row per event (`time`, `event`, `type`, `job`), as `rota.simulate(…, log_jobs=n)` gives it. `gantt_table` cuts it into pieces:
 from arrival to start a job waits, from start to preemption or finish it runs. The state of the modulating process is no part of a log;
@@ -36,7 +36,7 @@ def gantt(
     *,
     rows: Literal["jobs", "slots"] = "jobs",
     until: float | None = None,
-    title: str = "Who ran when",
+    title: str = "When jobs ran",
 ) -> Any:
     """A row per job in order of arrival (thin: waiting, thick: running), or a row per slot of each type.
 
@@ -96,7 +96,7 @@ def _slot_rows(pieces: pl.DataFrame, system: System, x: Any, color: Any) -> Any:
 
 
 def _strip(modes: pl.DataFrame, x: Any, title: str) -> Any:
-    """The states over time; working states are named where there is room for it."""
+    """The states over time; working states are named where the name fits."""
     names = modes.filter("working")["state"].unique(maintain_order=True).to_list()
     shades = ["#3d3d3d", "#8a8a8a", "#5f5f5f", "#a8a8a8"]
     domain = names if modes["working"].all() else [*names, "switching"]
@@ -106,7 +106,7 @@ def _strip(modes: pl.DataFrame, x: Any, title: str) -> Any:
     data = modes.with_columns(
         shade=pl.when("working").then("state").otherwise(pl.lit("switching")),
         middle=(pl.col("start") + pl.col("end")) / 2,
-        room=(pl.col("end") - pl.col("start")) / span * _WIDTH > 7 * pl.col("state").str.len_chars() + 6,
+        fits=(pl.col("end") - pl.col("start")) / span * _WIDTH > 7 * pl.col("state").str.len_chars() + 6,
     )
     bare = alt.X("start:Q", title=None, scale=x["scale"], axis=alt.Axis(labels=False, ticks=False, domain=False, grid=False))
     tooltip = ["state:N", alt.Tooltip("start:Q", format=".4~g"), alt.Tooltip("end:Q", format=".4~g")]
@@ -114,7 +114,7 @@ def _strip(modes: pl.DataFrame, x: Any, title: str) -> Any:
     bars = base.mark_rect(stroke="white", strokeWidth=0.5).encode(
         bare, alt.X2("end"), alt.Color("shade:N", scale=scale, title=title, legend=legend), tooltip=tooltip
     )
-    text = base.transform_filter("datum.working && datum.room").mark_text(color="white", fontSize=11)
+    text = base.transform_filter("datum.working && datum.fits").mark_text(color="white", fontSize=11)
     return bars + text.encode(_moved(bare, "middle"), text="state:N")
 
 

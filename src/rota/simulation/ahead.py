@@ -1,6 +1,6 @@
 """The simulator from a given state: jobs that are here already, some of them in service, and what the policy remembers.
 
-The live scheduler asks by this when a job will start. The engine and the decision functions are those of every simulation, and already
+The live scheduler predicts by this when a job will start. The engine and the decision functions are those of every simulation, and already
 compiled where a plan was made.
 """
 
@@ -57,7 +57,7 @@ class Ahead(Run):
         server.unused[: len(unused)] = unused
         running = np.flatnonzero(present.serving)
         ends = now + jobs["remaining"][running]
-        order = np.argsort(ends, kind="stable")  # what is sorted is a heap
+        order = np.argsort(ends, kind="stable")  # a sorted array is a heap
         server.heap[: len(running)], server.ends[: len(running)] = running[order], ends[order]
         jobs["position"][running[order]] = np.arange(len(running))
         numbers = server.numbers
@@ -75,12 +75,12 @@ class Ahead(Run):
         return entries
 
     def ask_again(self, now: float) -> None:
-        """Something changed that the policy does not know of: it is asked at this time, before anything else happens."""
+        """Something changed outside the simulation: the policy is asked at this time, before anything else happens."""
         self.state.clock[0] = max(now, self.now)
         self.server.numbers[BEGUN] = 0
 
     def is_dead(self) -> bool:
-        """Whether nothing will happen unless somebody arrives: nobody runs, and the policy waits for no time."""
+        """Whether nothing will happen without an arrival: no job runs, and the policy has no timer."""
         return bool(self.server.numbers[RUNNING] == 0 and self.server.numbers[BEGUN] == 1 and not np.isfinite(self.server.times[WAKE]))
 
     @staticmethod

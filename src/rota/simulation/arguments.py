@@ -1,4 +1,4 @@
-"""What `simulate` and its relatives are asked for, checked before anything runs."""
+"""The arguments of `simulate`, `compare` and `replicate`, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _kept(problems: list[Problem]) -> Iterator[None]:
 
 
 def checked_chunks(workload: Workload, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
-    """The chunks of a workload, each looked at before the compiled engine trusts it."""
+    """The chunks of a workload, each checked before it goes to the compiled engine."""
     if isinstance(workload, PoissonArrivals):
         yield from workload.chunks(system, seed)
         return

@@ -54,7 +54,7 @@ class Comparison:
 
     @property
     def remarks(self) -> tuple[tuple[str, str], ...]:
-        """What to know before the numbers are believed: policy and sentence."""
+        """Warnings about the results: policy and sentence."""
         names = self.labels or [result.name for result in self.results]
         return tuple((label, text) for label, result in zip(names, self.results, strict=True) for text in result.remarks)
 

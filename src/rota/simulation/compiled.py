@@ -27,7 +27,7 @@ _njit: Any = nb.njit
 def runner_of(decide: Callable[..., float], compiled: bool | None = None, bounds: bool = False) -> Callable[..., int]:
     """The engine for a decision function: compiled (if `compiled` is None: where numba can), or plain Python (False).
 
-    With `bounds` a compiled function of a user's own looks at the bounds of arrays.
+    With `bounds` a compiled function of a user checks array bounds.
     """
     if decide in built_in():
         plain: Callable[..., int] = _copy(decide, f"engine_{decide.__name__}")

@@ -1,4 +1,4 @@
-"""Whether the engine of a run is still to be compiled, which takes long enough to be said."""
+"""Whether the engine of a run is still to be compiled, which takes long enough to be reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["will_compile"]
 
 def will_compile(run: Run) -> bool:
     """Whether the first piece of work waits for the compiler: neither this process nor the cache on disk has the engine."""
-    engine: Any = getattr(run.engine, "_engine", run.engine)  # that of a policy of one's own is wrapped
+    engine: Any = getattr(run.engine, "_engine", run.engine)  # that of a custom policy is wrapped
     if not hasattr(engine, "signatures"):  # plain Python
         return False
     return not engine.signatures and not is_kept(engine)

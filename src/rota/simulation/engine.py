@@ -1,4 +1,4 @@
-"""The event engine: jobs arrive, run, yield and end; after each event the policy's decision function is asked and obeyed.
+"""The event engine: jobs arrive, run, yield and end; after each event the policy's decision function decides what runs.
 
 Compiled by numba for each policy, and the same code runs uncompiled for a decision function in plain Python. All state is in arrays, so
 the engine can stop between any two events and go on: arrivals come in chunks, and memory is bounded by the jobs present.
@@ -108,7 +108,7 @@ def engine(
             state.clock[0] = arrival
             arrive(state, server, tally, kinds[k], sizes[k], estimates[k], logging)
             numbers[NEXT_ARRIVAL] = k + 1
-            if 0 < numbers[NEXT_JOB] <= tally.numbers[LIMIT]:  # the job that came counts
+            if 0 < numbers[NEXT_JOB] <= tally.numbers[LIMIT]:  # the job that arrived counts
                 numbers[IN_BATCH] += 1
                 if numbers[IN_BATCH] == 1 << tally.numbers[SHIFT]:
                     numbers[IN_BATCH] = 0
@@ -301,7 +301,7 @@ def write(server: Server, now: float, what: int, i: int, sequence: int) -> None:
 
 @kernel
 def check(state: State, target: Int, server: Server) -> None:
-    """The laws that hold after every event; used in tests."""
+    """Checks the invariants after an event; used in tests."""
     running = 0
     for i in range(target.shape[0]):
         if state.running[i] != min(target[i], state.system[i]) or target[i] < 0:

@@ -1,8 +1,8 @@
 """The heap of running jobs, the next to end first, with the place of every job known.
 
 `Server.heap` and `Server.ends` are the jobs and when they end; `Server.numbers[RUNNING]` is how many. Two shortcuts keep it cheap. The job
-that ends leaves a hole at the top (`numbers[HOLE]`), which the next job to start fills in one go. And while many jobs stop and start at
-once the heap is a mere bag (`numbers[UNORDERED]`), put in order at the end.
+that ends leaves a hole at the top (`numbers[HOLE]`), which the next job to start fills directly. And while many jobs stop and start at
+once the heap is unordered (`numbers[UNORDERED]`) and is put in order at the end.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def take_out(server: Server, place: int) -> None:
 def settle(server: Server, place: int, size: int, job: int, end: float) -> None:
     """Fills the hole at a place of the heap: it sinks to a leaf, always towards the child that ends first, and the job rises from there.
 
-    A job mostly belongs near the leaves, so this takes fewer comparisons, and fewer surprises for the processor, than sinking with it.
+    A job mostly belongs near the leaves, so this takes fewer comparisons, and mispredicts fewer branches, than sinking with it.
     """
     while 2 * place + 2 < size:
         child = 2 * place + 1

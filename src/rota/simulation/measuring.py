@@ -147,7 +147,7 @@ class Measuring:
         return len(areas) >= 40 and bool((counts[self.system.arrival_rate > 0] >= 2 * FEWEST).all())
 
     def done_any(self) -> bool:
-        """Whether there is anything to tell."""
+        """Whether anything can be reported."""
         return float(self.run.batches()[0][:, :, 0].sum()) > 0
 
     def growing(self) -> Growing:
@@ -253,9 +253,9 @@ class Measuring:
         )
 
     def _expected(self, counted: Array) -> Array:
-        """How many jobs of each type were to be expected, as far as that is known.
+        """The expected number of jobs of each type, where it is known.
 
-        Runs that happen to have enough jobs of a rare type are not typical: whether there is a mean must not depend on luck alone.
+        Runs that happen to have enough jobs of a rare type are not typical: whether there is a mean must not depend on chance.
         """
         rate = self.system.arrival_rate
         return rate / rate.sum() * counted.sum() if self.poisson else counted

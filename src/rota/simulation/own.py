@@ -1,7 +1,7 @@
-"""A decision function of a user: what it decides is checked, for the engine trusts the built-in ones.
+"""A decision function of a user: its decisions are checked, while the engine trusts the built-in ones.
 
 In plain Python every mistake is seen when it is made. In compiled code the type that comes back is known before anything runs; whether an
-index is within its array is looked at only if that was asked for (`bounds`), because it takes time.
+index is within its array is checked only on request (`bounds`), because it takes time.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def watched(function: _Decide) -> _Decide:
 
 
 def out_of_bounds(function: _Decide, more: str = "") -> Infeasible:
-    """What to say of an index that is not within its array."""
+    """The error for an index that is not within its array."""
     return Infeasible(
         f"the decision function {_name(function)} used an index out of bounds{more}. The K types are numbered from 0 to K − 1, "
         "and −1 is no job; with rota.Custom(…, compiled=False) the traceback shows the line"
@@ -88,7 +88,7 @@ def check_return_type(function: _Decide, state: State, target: Int) -> None:
     ask.compile(types)
     returned = ask.overloads[types].signature.return_type
     if isinstance(returned, nb.types.Optional):
-        raise Infeasible(f"the decision function {_name(function)} returns None on some of its ways: {_RULE}")
+        raise Infeasible(f"the decision function {_name(function)} returns None on some of its paths: {_RULE}")
     if not isinstance(returned, nb.types.Float | nb.types.Integer):
         raise Infeasible(f"the decision function {_name(function)} returns {_in_words(returned)}: {_RULE}")
 
@@ -98,7 +98,7 @@ def _in_words(type: Any) -> str:
 
 
 def bounds_checked(function: _Decide, done: dict[int, Any] | None = None) -> Any:
-    """A compiled copy of a function that looks at bounds, and so do copies of the compiled functions that it calls."""
+    """A compiled copy of a function that checks array bounds, in itself and in the compiled functions that it calls."""
     done = {} if done is None else done
     plain: Any = getattr(function, "py_func", function)
     if id(plain) in done:
@@ -110,7 +110,7 @@ def bounds_checked(function: _Decide, done: dict[int, Any] | None = None) -> Any
     space = dict(plain.__globals__)
     cells: Any = plain.__closure__ and tuple(CellType() for _ in plain.__closure__)
     copy = FunctionType(plain.__code__, space, plain.__name__, plain.__defaults__, cells)
-    done[id(plain)] = compiled = nb.njit(boundscheck=True)(copy)  # known before it is looked into: functions may call each other
+    done[id(plain)] = compiled = nb.njit(boundscheck=True)(copy)  # stored before its callees are visited: functions may call each other
     for name, value in named_globals(plain).items():
         space[name] = checked(value)
     for cell, given in zip(cells or (), plain.__closure__ or (), strict=True):

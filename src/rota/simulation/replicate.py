@@ -130,8 +130,8 @@ def replicate(
     """Runs `replications` simulations with seeds of their own, in `workers` processes. Their number does not change the result by a bit.
 
     `jobs` count in each (100,000, or more if a type is rare, see `enough_jobs`; all of a workload that has an end). A `workload` draws its
-    jobs from the seed. A fixed one, a trace or a list, gives every run the same jobs: then the interval speaks of the policy's own chance
-    alone, and a policy without any is refused.
+    jobs from the seed. A fixed one, a trace or a list, gives every run the same jobs: then the interval reflects only the policy's own
+    randomness, and a policy without any is refused.
     """
     replications, workers = whole("replications", replications, 2), whole("workers", workers, 1)
     jobs, seed, _ = checked_run(system, jobs, seed, warmup=warmup)
@@ -139,7 +139,7 @@ def replicate(
     workload = None if workload is None else as_workload(workload, system)
     if getattr(workload, "fixed", False) and not draws(policy):
         rule = (
-            "gives every run the same jobs, and the policy draws nothing: all runs would be one. Use rota.simulate, or rota.traces.resample"
+            "gives every run the same jobs, and the policy is not random: all runs would be one. Use rota.simulate, or rota.traces.resample"
         )
         raise BadSpec([Problem("workload", rule, workload)])
     if jobs is None and not isinstance(workload, Sized):
@@ -170,18 +170,18 @@ def _one(task: _Task) -> Result:
 
 
 def _packed(task: _Task) -> bytes:
-    """A task on its way to another process; cloudpickle takes functions and classes of a notebook or a script along."""
+    """A task as bytes for another process; cloudpickle includes functions and classes of a notebook or a script."""
     try:
         packer = importlib.import_module("cloudpickle")
     except ImportError:
         packer = pickle
     try:
         return packer.dumps(task)  # type: ignore[no-any-return]
-    except Exception as error:  # whatever an object of the user's raises
+    except Exception as error:  # anything that an object of the user raises
         hint = "pip install cloudpickle, " if packer is pickle else ""
         rule = f"the policy or the workload cannot go to another process ({error}): {hint}put it into a module of its own, or use workers=1"
         raise BadSpec([Problem("workers", rule)]) from error
 
 
 def _unpacked(packed: bytes) -> Result:
-    return replace(_one(pickle.loads(packed)), policy=FCFS())  # a policy of the user's own may be too much for pickle; the caller has it
+    return replace(_one(pickle.loads(packed)), policy=FCFS())  # pickle may fail on a custom policy; the caller has it

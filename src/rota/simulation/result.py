@@ -1,4 +1,4 @@
-"""`Result`: what a simulation measured, and how it shows itself."""
+"""`Result`: what a simulation measured, and how it is shown."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Result"]
 
-_PARTED = 0.1  # relative difference between the two sides of Little's law that is worth a word
+_PARTED = 0.1  # relative difference between the two sides of Little's law that is worth a remark
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
     """What was measured after the warm-up; arrays have one entry per type (K,). Intervals are half-widths at 95 % confidence.
 
-    Every job counts that came after the warm-up, also one that was not done at the end (`unfinished`): with the time it had been there.
-    If jobs kept piling up (`stable` is False), means and quantiles are not a number: `growing` names the types, and `growth` tells how many
+    Every job that came after the warm-up counts; one that was not done at the end (`unfinished`) counts with its time in the system so far.
+    If jobs kept piling up (`stable` is False), means and quantiles are not a number: `growing` names the types, and `growth` says how many
     jobs pile up per unit of time. A type of which fewer than 100 jobs were done (`unknown`) has no means, and if more than 5 % of the jobs
-    present are of such types, there is no mean over all. A list of jobs that has an end is what it is: its means are always there.
+    present are of such types, there is no mean over all. A finite list of jobs always has means.
     """
 
     system: System
@@ -99,14 +99,14 @@ class Result:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What to know before the numbers are believed, a sentence each."""
+        """Warnings about the numbers, one sentence each."""
         names = self.system.names
         found = [f"Only {self.counted[names.index(name)]:,} jobs of '{name}' counted: too few for a mean." for name in self.unknown]
         if self.unknown and self.stable and np.isnan(self.mean_response_time):
             found.append("Too many of the jobs present are of such types for a mean over all: simulate more jobs.")
         for name, count in zip(names, self.unfinished.tolist(), strict=True):
             if count and self.stable:
-                found.append(f"{count:,} jobs of '{name}' were not done at the end: they count with the time they had been there.")
+                found.append(f"{count:,} jobs of '{name}' were not done at the end: they count with the time they had spent in the system.")
         apart = abs(self.little_response_time - self.mean_response_time)
         if apart > max(_PARTED * self.mean_response_time, 2 * self.interval):
             found.append(
@@ -127,7 +127,7 @@ class Result:
             of = "" if len(self.growing) == len(self.system.names) else f" of {', '.join(map(repr, self.growing))}"
             raise Unstable(
                 f"under {self.name} the queue{of} was still growing at the end, by {self.growth:.4g} jobs per unit of time: "
-                f"it is unstable, or {self.jobs:,} jobs are too few to tell"
+                f"it is unstable, or {self.jobs:,} jobs are too few to know"
             )
 
     def __repr__(self) -> str:

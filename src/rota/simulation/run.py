@@ -19,7 +19,7 @@ __all__ = ["Run"]
 
 _LOG = 1 << 16
 
-# What is known of one job lies together, in one cache line: with many jobs waiting, memory is what takes the time.
+# The data of one job share one cache line: with many jobs waiting, memory access takes most of the time.
 _JOB = np.dtype(
     [
         ("kind", np.int32),
@@ -37,11 +37,11 @@ _JOB = np.dtype(
 
 
 def _aligned(jobs: int) -> Any:
-    """Room for so many jobs, each in a cache line of its own."""
+    """An array for this many jobs, each in a cache line of its own."""
     line = _JOB.itemsize
-    room = np.zeros((jobs + 1) * line, dtype=np.uint8)
-    first = -room.ctypes.data % line
-    return room[first : first + jobs * line].view(_JOB)
+    space = np.zeros((jobs + 1) * line, dtype=np.uint8)
+    first = -space.ctypes.data % line
+    return space[first : first + jobs * line].view(_JOB)
 
 
 class Run:
@@ -186,7 +186,7 @@ class Run:
         )
 
     def _make_rows(self, jobs: int) -> None:
-        """Room for the batches of so many jobs."""
+        """Makes the arrays large enough for the batches of this many jobs."""
         tally, need = self.tally, max(jobs, 0) // self.batch_jobs + 1
         if len(tally.rows) >= need:
             return

@@ -2,7 +2,7 @@
 
 { "rota_result": 1, "rota": "0.1.0", "saved": { "record": "Result", "fields": { "system": { "system": … }, "jobs": 1000000, … } } }
 
-What JSON has no word for is an object of one key that says what it is: an array, a table, a tuple, a system, a policy, a number that is not
+What JSON cannot express is an object with one key that names its kind: an array, a table, a tuple, a system, a policy, a number that is not
 finite. A policy of your own is a function, which is not in the file: its name is, and the place that it was imported from.
 """
 
@@ -67,7 +67,7 @@ def read_result(path: str | Path) -> Saved:
 
 
 def _version() -> str:
-    return str(sys.modules["rota"].__version__)  # set when the package was imported; to import it here would be a cycle
+    return str(sys.modules["rota"].__version__)  # set when the package was imported; importing it here would be a cycle
 
 
 # ------------------------------------------------------------------------------------------------------------- to JSON and back

@@ -38,7 +38,7 @@ UNORDERED = 9  # whether the heap has no order now
 NUMBERS = 10
 
 # Places in `Server.times`.
-WAKE = 0  # when the policy wants to be asked again
+WAKE = 0  # when the policy is to be asked again
 STOP = 1  # when to stop draining
 TIMES = 2
 

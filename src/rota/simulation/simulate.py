@@ -28,7 +28,7 @@ _OF_A_TYPE = 500  # jobs of the rarest type, if that takes no more than …
 _MOST_JOBS = 20_000_000
 _LONGEST_SIZES = 50  # how often the longest mean size goes into a run, at least
 _SHORT = 5.0  # mean sizes that warm-up takes at least; if it is shorter, the run does not begin empty
-_PATIENCE_S = 0.2  # how long the engine runs on between two looks at the world: progress, Ctrl-C
+_PATIENCE_S = 0.2  # how long the engine runs on between two checks for progress and Ctrl-C
 _AFTER = 0.25  # more jobs, relative to those that count, that may come until those that count are done
 _PIECE = 256  # jobs, of these
 
@@ -42,7 +42,7 @@ class SimulationProgress:
     events_per_s: float
     half_width: float
     time_s: float
-    compiling: bool = False  # the engine is compiled first, which is told before it begins
+    compiling: bool = False  # the engine is being compiled; reported before that begins
 
 
 def simulate(
@@ -62,7 +62,7 @@ def simulate(
 
     A `workload` that has an end is played until its last job is done, and every job counts. Otherwise `jobs` jobs count (a million, or more
     if a type is rare: see `enough_jobs`); with `until`, as many as make the 95 % interval of the mean response time that narrow relative
-    to the mean, at most `jobs` all the same. Of a workload without end the first fifth is warm-up and does not count, unless `warmup` says
+    to the mean, but at most `jobs`. Of a workload without end the first fifth is warm-up and does not count, unless `warmup` says
     another part; jobs go on coming until those that count are done. The first `log_jobs` jobs are logged event by event. `check` verifies
     the laws of the engine after every event (slow). Ctrl-C ends the run; what was measured so far is returned.
     """
@@ -110,7 +110,7 @@ def simulate(
 
 
 def enough_jobs(system: System, jobs: int = JOBS) -> int:
-    """At least `jobs`, and so many that the rarest type has 500 and the run lasts 50 times the longest mean size; 20 million at most."""
+    """At least `jobs`, and enough that the rarest type has 500 and the run lasts 50 times the longest mean size; 20 million at most."""
     rate = system.arrival_rate[system.arrival_rate > 0]
     longest = 1 / system.service_rate[system.arrival_rate > 0].min()
     needed = max(_OF_A_TYPE / (1 - WARMUP) * rate.sum() / rate.min(), _LONGEST_SIZES * rate.sum() * longest)
@@ -150,7 +150,7 @@ class _Stream:
         self.ended = False
 
     def take(self, most: int) -> Chunk | None:
-        """The next jobs, at most so many; None if there are no more."""
+        """The next jobs, at most this many; None if there are no more."""
         while self._chunk is None or self._at == len(self._chunk.times):
             self._chunk, self._at = next(self._chunks, None), 0
             if self._chunk is None:
@@ -163,7 +163,7 @@ class _Stream:
 
 
 def _pieces(stream: _Stream, jobs: int, measuring: Measuring) -> Iterator[Chunk]:
-    """The first `jobs` jobs, in pieces that take a moment each, so that Ctrl-C is heard; none reaches over the end of a segment."""
+    """The first `jobs` jobs, in pieces that take a moment each, so that Ctrl-C is noticed; none reaches over the end of a segment."""
     pace = 256.0
     while measuring.done < jobs:
         piece = stream.take(min(jobs - measuring.done, int(pace), measuring.segment_end - measuring.done))

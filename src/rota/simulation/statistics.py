@@ -7,7 +7,7 @@ the same with n_b the length of the batch. The error of T is that of the residua
 
 f takes in all correlation between batches. It is estimated from the periodogram of z: its logarithm is near a parabola at low
 frequencies, and the parabola is read off at 0 (Heidelberger and Welch 1981). That needs no batches that are independent, only a run that is
-long against the time in which the queue forgets its past.
+long against the time over which the queue is correlated.
 
 Means of queues are skewed: a run with few long queues gives a low mean and a narrow interval together. So the interval is that of log T,
 and the half-width is its upper side, T (exp(h/T) − 1). And a run whose jobs are worth n independent ones has not seen what happens less
@@ -28,13 +28,13 @@ __all__ = ["QUANTILES", "WARMUP", "difference_interval", "effective_jobs", "grow
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
 CONFIDENCE = 0.95
-# The part of a run without end that is left out. A fixed part: a cut that depends on what was seen, as that of MSER, falls behind long
-# queues and before short ones, and so makes the mean too low.
+# The part of a run without end that is left out. A fixed part: a cut that depends on the data, as that of MSER, tends to come after long
+# queues and before short ones, which makes the mean too low.
 WARMUP = 0.2
 _UNSEEN = 5.0
-_SMALLEST = 10  # batches, for anything to be said
+_SMALLEST = 10  # batches, for any estimate
 _POINTS, _DEGREE = 25, 2  # of the periodogram, each the mean of two ordinates, and the degree of what is fitted to them
-_GROUPS = 256  # batches are joined to so many
+_GROUPS = 256  # batches are joined to this many
 _FEW_GROUPS = 20  # if there are too few for a periodogram
 
 
@@ -42,7 +42,7 @@ _FEW_GROUPS = 20  # if there are too few for a periodogram
 
 
 def ratio_interval(sums: Array, counts: Array, worth: float = np.inf) -> float:
-    """The half-width of a 95 % confidence interval for Σ sums / Σ counts; infinite if the batches say too little.
+    """The half-width of a 95 % confidence interval for Σ sums / Σ counts; infinite if there are too few batches.
 
     `worth` is how many independent jobs those of the run are worth.
     """
@@ -57,7 +57,7 @@ def ratio_interval(sums: Array, counts: Array, worth: float = np.inf) -> float:
 
 
 def effective_jobs(sums: Array, counts: Array, variance: float) -> float:
-    """How many independent jobs the counted ones are worth: the mean of so many, of this variance each, had the same error."""
+    """How many independent jobs the counted ones are worth: the mean of that many, each with this variance, has the same error."""
     total = float(counts.sum())
     if len(sums) < _SMALLEST or total <= 0:
         return 0.0
@@ -120,7 +120,7 @@ def _fit(n: int) -> tuple[Array, float]:
 
 
 def _autoregression(series: Array) -> tuple[float, float]:
-    """The same of a short series, as if its correlation r between neighbours were all: n values are worth n (1−r)/(1+r) independent."""
+    """The same of a short series, with only the correlation r between neighbours: n values are worth n (1−r)/(1+r) independent ones."""
     n, centred = len(series), series - series.mean()
     spread = float(centred @ centred)
     lag_one = float(centred[1:] @ centred[:-1]) / spread if spread > 0 else 0.0
@@ -135,7 +135,7 @@ def _autoregression(series: Array) -> tuple[float, float]:
 def grows(present: Array) -> bool:
     """Whether the number of jobs keeps growing: the means of the eighths of the run rise along a line, and by much.
 
-    A judgement, not a proof: a run that is short against the time in which the queue changes can look like growth, or hide it.
+    A judgement, not a proof: a run that is short compared to the time scale of the queue can look like growth, or hide it.
     """
     if len(present) < 4 * _SMALLEST:
         return False

@@ -38,13 +38,13 @@ __all__ = [
 ]
 
 _BITS = 6
-_LOWEST, _HIGHEST = -30, 50  # powers of two that are told apart: 1e-9 … 1e15
+_LOWEST, _HIGHEST = -30, 50  # powers of two with buckets of their own: 1e-9 … 1e15
 BUCKETS = ((_HIGHEST - _LOWEST) << _BITS) + 1  # the first one holds what is smaller, zero included
 _OFFSET = (1023 + _LOWEST) << _BITS
 _MANY = 200  # types beyond which there is one histogram for all
 COLUMNS = ("count", "response", "response²", "waiting", "waiting²", "slowdown", "slowdown²")
 COUNT, RESPONSE, WAITING, SLOWDOWN = 0, 1, 3, 5  # places in a row of `Tally.rows`, as COLUMNS …
-SQUARE = 1  # … and so much further on, the squares
+SQUARE = 1  # … and this far behind each sum, that of the squares
 PRESENT, SERVED = 0, 1  # places in `Tally.area`
 CLOSED, SHIFT, LIMIT = 0, 1, 2  # places in `Tally.numbers`
 BATCH_BEGAN, LAST_EVENT, SWITCHED = 0, 1, 2  # places in `Tally.times`
@@ -73,7 +73,7 @@ class Tally(NamedTuple):
 
 
 def new_tally(K: int, batches: int, shift: int = 0) -> Tally:
-    """An empty tally with room for so many batches of 2^shift jobs."""
+    """An empty tally for this many batches of 2^shift jobs."""
     scratch = np.zeros(1)
     return Tally(
         rows=np.zeros((batches, K, len(COLUMNS))),

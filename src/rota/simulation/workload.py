@@ -1,7 +1,7 @@
 """Where the jobs come from: streams of arrivals in chunks, the same for every policy.
 
-Arrival times, types and sizes have random streams of their own, so that two policies with one seed see the same jobs, whatever each of
-them draws.
+Arrival times, types and sizes have random streams of their own, so that two policies with one seed see the same jobs, however many
+numbers each draws.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PoissonArrivals:
         exponential = all(isinstance(size, Exponential) for size in system.sizes)
         now = 0.0
         while True:
-            # Drawn by numpy and not within the compiled loop: numba does not survive a Ctrl-C while it takes a generator apart.
+            # Drawn by numpy and not in the compiled loop: numba crashes on a Ctrl-C while it unpacks a generator.
             times, kinds = gaps.standard_exponential(self.chunk), np.empty(self.chunk, dtype=np.int64)
             now = _fill(times, kinds, marks.random(self.chunk), now, total, keep, alias)
             if exponential:
@@ -78,7 +78,7 @@ def _alias(shares: Array) -> tuple[Array, Int]:
         alias[low] = high
         keep[high] -= 1 - keep[low]
         (small if keep[high] < 1 else large).append(high)
-    for j in small + large:  # what is left is 1 but for rounding
+    for j in small + large:  # what is left is 1 except for rounding
         keep[j] = 1.0
     return keep, alias
 
@@ -100,7 +100,7 @@ def _fill(
         times[k] = now
         place = marks[k] * K
         j = int(place)
-        kept = int(place - j < keep[j])  # a product where a branch would surprise the processor every other time
+        kept = int(place - j < keep[j])  # a product, as the processor would mispredict half of the branches
         kinds[k] = kept * j + (1 - kept) * alias[j]
     return now
 
@@ -119,7 +119,7 @@ class Jobs:
         return len(np.atleast_1d(self.times))
 
     def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
-        """The jobs in one go."""
+        """The jobs as one chunk."""
         kinds, floats = np.asarray(self.kinds), (self.times, self.sizes, self.sizes if self.estimates is None else self.estimates)
         try:
             times, sizes, estimates = (np.ascontiguousarray(values, dtype=np.float64) for values in floats)

@@ -1,8 +1,8 @@
-"""Drift: how the work changes from window to window of a trace, and what that does to a rota designed on yesterday's jobs.
+"""Drift: how the work changes from window to window of a trace, and how well a rota designed on earlier jobs still does.
 
 A trace is cut into windows of equal length. Each gives a system of its own: rates, sizes, system load. Then a rota designed on one window
-plays the jobs of the next, beside the rota that knows those jobs and beside First-Fit. All rotas backfill, so that a type that was not
-there when the rota was made is served all the same.
+plays the jobs of the next, beside the rota designed on those jobs and beside First-Fit. All rotas backfill, so that a type that was
+absent when the rota was made is served too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Drift", "drift"]
 @dataclass(frozen=True)
 class Drift:
     """`windows`: a row per window (begin, end, jobs, load, arrival rate, mean size). `types`: the same per type and window. `policies`: the
-    mean response time in each window but the first of First-Fit, of the rota designed on the window before, and of the one designed on the
+    mean response time in each window but the first: of First-Fit, of the rota designed on the window before, and of the one designed on the
     window itself; not a number with a reason where a rota cannot be designed or the queue grows.
     """
 
@@ -49,7 +49,7 @@ def drift(
     evaluate: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Drift:
-    """Cuts a trace into windows and follows rates, sizes, load, and, unless `evaluate` is False, the worth of a rota of the window before.
+    """Cuts a trace into windows and follows rates, sizes, load, and, unless `evaluate` is False, how well a rota of the window before does.
 
     `loops`: how often the jobs of a window are played; a quarter of it is left out as warm-up if it is played more than once.
     """

@@ -1,7 +1,7 @@
 """Runs on this machine's cores or on a Dask cluster: the rows come as they are finished, in any order.
 
-A worker that dies loses the run it was at, which another one does again. Each worker is a process with one thread for linear algebra, so
-that neither their number nor their place changes a bit of the results.
+If a worker dies, another one repeats the run it was working on. Each worker is a process with one thread for linear algebra, so
+that the results do not depend on how many there are or where they run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["execute"]
 
 Rows = Generator[dict[str, Any], None, None]
 
-_DEATHS = 3  # workers that a run may take with it
+_DEATHS = 3  # a run fails after this many of its workers have died
 _AHEAD = 1000  # runs given to a Dask scheduler before the first is done
 _THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 _SPAWN = get_context("spawn")
@@ -62,7 +62,7 @@ def _cores() -> int:
 
 
 def _in_processes(runs: Sequence[Run], workers: int) -> Rows:
-    """A pipe to each worker tells which one has died and what it was at (a shared queue would not)."""
+    """Worker processes with a pipe to each, which shows which one has died and what it was running (a shared queue would not)."""
     waiting, left = deque(runs), len(runs)
     deaths, stillborn = Counter[str](), 0
     team: dict[Any, _Worker] = {}
@@ -70,7 +70,7 @@ def _in_processes(runs: Sequence[Run], workers: int) -> Rows:
         for _ in range(workers):
             _hire(team)
         while left:
-            pipe: Any  # a Connection: `wait` says that it may be a socket
+            pipe: Any  # a Connection: the type of `wait` also allows a socket
             for pipe in wait(list(team)):
                 worker = team[pipe]
                 try:
@@ -92,7 +92,7 @@ def _in_processes(runs: Sequence[Run], workers: int) -> Rows:
                     worker.ready, stillborn = True, 0
                     worker.run = waiting.popleft() if waiting else None
                     if worker.run is not None:
-                        with suppress(OSError):  # it died just now: the next round will see
+                        with suppress(OSError):  # it died just now: the next round notices
                             pipe.send(worker.run)
                 if row is not None:
                     left -= 1
@@ -113,7 +113,7 @@ def _hire(team: dict[Any, _Worker]) -> None:
     process = _SPAWN.Process(target=_work, args=(there,), daemon=True)
     with _one_thread_each():
         process.start()
-    there.close()  # theirs alone now: we read the end of the file when they die
+    there.close()  # now only the worker holds it: we read the end of file when it dies
     team[here] = _Worker(process)
 
 
@@ -140,8 +140,8 @@ def _one_thread_each() -> Iterator[None]:
 
 
 def _work(pipe: Connection) -> None:
-    """The life of a worker: run what comes, until nothing more does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who started us
+    """The main loop of a worker: runs what it is sent, until nothing more comes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent process
     threading.Thread(target=_die_with_parent, daemon=True).start()
     pipe.send(None)
     with suppress(EOFError, OSError):
@@ -150,7 +150,7 @@ def _work(pipe: Connection) -> None:
 
 
 def _die_with_parent() -> None:
-    """However it died: nobody waits for the run any more."""
+    """Ends this worker when its parent has ended, however that happened: its run is no longer wanted."""
     parent = parent_process()
     assert parent is not None
     parent.join()
@@ -171,7 +171,7 @@ def _on_dask(runs: Sequence[Run], scheduler: str) -> Rows:
         raise RotaError(f"cannot reach a Dask scheduler at {scheduler}: {error}") from None
     with client:
         waiting = iter(runs)
-        known = {}  # a future is held here until it is done: Dask forgets what nobody holds
+        known = {}  # a future is held here until it is done: Dask drops a result without a reference
         finished = as_completed(loop=client.loop)
 
         def submit(count: int) -> None:
@@ -185,8 +185,8 @@ def _on_dask(runs: Sequence[Run], scheduler: str) -> Rows:
             _, run = known.pop(future.key)
             if future.cancelled():
                 raise RotaError(
-                    f"the Dask scheduler at {scheduler} has gone: what is finished is kept, the same command goes on from there"
+                    f"the Dask scheduler at {scheduler} has gone: finished runs are kept, and the same command continues from there"
                 )
-            problem = future.exception()  # of the machinery: `measure` returns those of the run
+            problem = future.exception()  # an error of Dask itself: `measure` returns those of the run
             yield future.result() if problem is None else failed(run, f"{type(problem).__name__}: {problem}")
             submit(1)

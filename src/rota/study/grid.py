@@ -161,7 +161,7 @@ def _labels(names: list[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Known:
-    """A policy that is there already."""
+    """A given policy."""
 
     name: str
     policy: Policy
@@ -212,6 +212,6 @@ def _known(given: Policy | str | Path, system: System) -> _Known | _ToDesign:
     policy = as_policy(given, place="policies", more=MSR_NAMES)
     if isinstance(policy, MSR) and policy.names is None:  # its text calls the types by name
         policy = policy.replace(names=system.names)
-    policy_text(policy)  # refuses what has no text before anything runs
+    policy_text(policy)  # raises before anything runs if the policy has no text
     from_file = isinstance(given, str | Path) and record is None and not is_place(given)
     return _Known(str(given) if from_file else policy_name(policy), policy)

@@ -72,7 +72,7 @@ def heavy_traffic_ratio(
 ) -> HeavyTrafficRatio:
     """The constant C of Theorem ht for a policy against MaxWeight; sizes are taken as exponential.
 
-    Only the mix of arrivals counts, not how many there are. The policy must be stable up to load 1, as `rota.design_policy(system,
+    Only the mix of arrivals matters, not the rates themselves. The policy must be stable up to load 1, as `rota.design_policy(system,
     "full")` is; one that loses time on switching is not. `load`, `jobs` and `seed` are for `max_weight="simulation"`.
     """
     if max_weight not in ("collapse", "simulation"):
@@ -86,7 +86,7 @@ def heavy_traffic_ratio(
     if max_weight == "collapse":
         bound = max_weight_collapse(system, best)
         return HeavyTrafficRatio(msr / bound.total, msr, bound.total, "collapse", 1.0, bound.facets == 1, 0.0)
-    # The size distributions give way to exponential ones with their means.
+    # Sizes are replaced by exponential ones with the same means.
     busy = system.scaled(factor=load / best.load)
     run = simulate(busy.replace(service_rate=busy.service_rate), MaxWeight(), jobs=jobs, seed=seed)
     scale = (1 - load) * float(busy.arrival_rate.sum())

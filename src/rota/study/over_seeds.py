@@ -1,4 +1,4 @@
-"""From runs to cases: the runs of a case differ in their seeds only, so their spread says how sure their mean is."""
+"""From runs to cases: the runs of a case differ in their seeds only, so their spread gives the error of the mean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plan`: the operator's questions answered in one go.
+"""`plan`: answers the operator's questions with one call.
 
 What limits the server, the best rota, how long people wait under it and under everything else that the server's preemption model allows,
 how far load can grow, and which policy to run. What theory proves is exact; the rest is simulated, every policy on the same jobs.
@@ -37,19 +37,19 @@ _ELSEWHERE = 1 / 6  # of the time for tuning, at each of the other loads
 
 @dataclass(frozen=True)
 class PlanProgress:
-    """What a plan is at, and for how long it has been."""
+    """The current step of a plan, and the time taken so far."""
 
     step: str
     time_s: float
-    compiling: bool = False  # nothing more is told until the simulator of a policy is compiled
+    compiling: bool = False  # no further progress until the simulator of a policy is compiled
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
     """The answers. `comparison` is at the system's own load, on `jobs` jobs; `by_load` and `limits` are on `grid_jobs` each.
 
-    `rota` is the best one without backfilling, and `analysis` what theory says of it: of the sizes as given if `as_given`, otherwise as if
-    they were exponential.
+    `rota` is the best one without backfilling, and `analysis` its analysis: with the sizes as given if `as_given`, otherwise with
+    exponential sizes.
     """
 
     system: System
@@ -80,7 +80,7 @@ class Plan:
 
     @property
     def exact(self) -> bool:
-        """Whether the exact response times of the rota are at hand, beside bounds and prediction."""
+        """Whether the exact response times of the rota are known, beside bounds and prediction."""
         return self.analysis.has_exact
 
     def difference(self, name: str) -> Difference:
@@ -121,7 +121,7 @@ class Plan:
         return pl.DataFrame(rows, schema_overrides={"growing": names, "unknown": names}, infer_schema_length=None)
 
     def explain(self) -> str:
-        """The answer in words, a sentence a line."""
+        """The answer in words, one sentence per line."""
         return "\n".join(in_words(self))
 
     def __repr__(self) -> str:
@@ -149,7 +149,7 @@ def plan(
     """
     jobs, seed = None if jobs is None else whole("jobs", jobs, 0), whole("seed", seed, 0)
     if jobs is not None and jobs < 5000:
-        raise BadSpec([Problem("jobs", "must be at least 5000: fewer say nothing about waiting", jobs)])
+        raise BadSpec([Problem("jobs", "must be at least 5000: fewer are not enough to measure waiting", jobs)])
     check_system(system)
     if not (is_real(tuning_s) and tuning_s > 0):
         raise BadSpec([Problem("tuning_s", "must be positive and finite", tuning_s)])

@@ -1,8 +1,8 @@
 """How far load can grow under each policy: E[T] on a grid of loads, and the largest load at which the queue still settles.
 
-Theory knows that limit for policies that attain any load below 1 (MSR without backfilling, designed anew for each load; MaxWeight with
-preemption; ServerFilling where it applies). For all others it is looked for by simulation, halving the interval between a load at which
-the queue settled and one at which it kept growing: an estimate, for a run of finite length cannot prove either.
+Theory gives that limit for policies that attain any load below 1 (MSR without backfilling, redesigned for each load; MaxWeight with
+preemption; ServerFilling where it applies). For all others simulation searches for it, by halving the interval between a load at which
+the queue settled and one at which it kept growing: an estimate, as a run of finite length cannot prove either.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Limit:
 
     @property
     def middle(self) -> float:
-        """One number for it; the largest load tried if the queue settled there too."""
+        """The limit as one number; the largest load tried if the queue settled there too."""
         return self.settles if self.grows >= 1 else (self.settles + self.grows) / 2
 
     def scaling(self, load: float) -> float:
@@ -64,7 +64,7 @@ def against_load(
     time_limit_s: float,
     tell: Callable[[str], None],
 ) -> list[dict[str, Any]]:
-    """A row per policy and load, rotas being designed anew for each load. `known` are the results at the system's own `load`."""
+    """A row per policy and load, with rotas redesigned for each load. `known` are the results at the system's own `load`."""
     rows = []
     for at in loads_around(load.load):
         tell(f"load {at:.2f}")
@@ -78,7 +78,7 @@ def against_load(
 
 
 def run(system: System, policy: Policy, jobs: int, seed: int) -> Result:
-    """A simulation that Ctrl-C really ends."""
+    """A simulation that raises KeyboardInterrupt on Ctrl-C, instead of a partial result."""
     result = simulate(system, policy, jobs=jobs, seed=seed)
     if result.interrupted:
         raise KeyboardInterrupt
@@ -120,7 +120,7 @@ def limit_of(load: Load, policy: Policy, rows: list[dict[str, Any]], *, jobs: in
 
 
 def _at(load: Load, policy: Policy, at: float) -> tuple[System, Policy]:
-    """System and policy at another load; a rota is designed anew, balanced, which is what carries most."""
+    """System and policy at another load; a rota is redesigned with balanced loads, which serves the highest load."""
     there = load.scaled(at / load.load)
     if not isinstance(policy, MSR):
         return there.system, policy

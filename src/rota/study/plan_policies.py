@@ -1,4 +1,4 @@
-"""What a plan compares: the policies that a preemption model allows, in the order from simple to involved, and the rotas among them."""
+"""What a plan compares: the policies that a preemption model allows, from the simplest to the most complex, and the rotas among them."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def design_rotas(
 ) -> dict[Preemption, Rotas]:
     """Rotas for every model that the system allows: a server that can stop jobs after a setup may also let them run to their end.
 
-    `plain` is tuned on its mean response time, for `time_limit_s` at most. Theory says nothing about backfilling, so which rota is best to
-    fill, the balanced or the tuned one, is measured on `jobs` jobs of their own.
+    `plain` is tuned on its mean response time, for `time_limit_s` at most. Theory says nothing about backfilling, so which rota is best
+    with it, the balanced or the tuned one, is measured on `jobs` jobs of their own.
     """
     system, found = load.system, {}
     for model in _MODELS[system.preemption]:
@@ -61,7 +61,7 @@ def _measured(system: System, policy: MSR, jobs: int, seed: int, tell: Callable[
 
 
 def policies_of(system: System, rotas: dict[Preemption, Rotas]) -> dict[str, Policy]:
-    """The policies to compare, by name: all that a plan compares and that the system allows, from simple to involved."""
+    """The policies to compare, by name: all that a plan compares and that the system allows, from the simplest to the most complex."""
     chosen = [policy for policy in POLICY_NAMES.values() if record_of(policy).preemption in ("none", system.preemption)]
     chosen = [policy for policy in chosen if suits(system, policy)]
     for pair in rotas.values():
@@ -71,7 +71,7 @@ def policies_of(system: System, rotas: dict[Preemption, Rotas]) -> dict[str, Pol
 
 
 def analysis_of(system: System, policy: MSR) -> tuple[Analysis, bool]:
-    """The analysis of a rota, and whether it is of the sizes as given; otherwise they are taken as exponential, which theory can do."""
+    """The analysis of a rota, and whether it uses the sizes as given; where theory cannot, it takes them as exponential."""
     try:
         return analyze(system, policy), True
     except Infeasible:
@@ -79,7 +79,7 @@ def analysis_of(system: System, policy: MSR) -> tuple[Analysis, bool]:
 
 
 def capacity_needed(best: Load) -> float | None:
-    """The capacity of the bottleneck at which the load were 0.95, all else being equal; None if four times as much is not enough."""
+    """The capacity of the bottleneck that would make the load 0.95, with all else unchanged; None if four times as much is not enough."""
     system, r = best.system, best.system.resources.index(best.bottleneck[0])
 
     def enough(factor: float) -> bool:

@@ -1,7 +1,7 @@
 """Which policy to recommend, and why, in plain words.
 
-The rule: of the policies that wait least, as far as the simulation can tell them apart, those that leave room for load to grow; of these
-the simplest one. So a rota is recommended only where it brings something that can be measured.
+The rule: take the policies whose mean response time the simulation cannot distinguish from the lowest one, keep those that allow the load
+to grow, and recommend the simplest of them. So a rota is recommended only where it brings a gain that can be measured.
 """
 
 from __future__ import annotations
@@ -20,47 +20,47 @@ from rota.study.plan_growth import Limit
 if TYPE_CHECKING:
     from rota.study.plan import Plan
 
-__all__ = ["choose", "in_three", "in_words", "overload_text", "title_of", "who_pays"]
+__all__ = ["choose", "in_three", "in_words", "overload_text", "title_of", "worse_off"]
 
-_SAME = 0.01  # relative: who would notice?
-_UNSURE = 0.1  # a mean so much worse is not called as good only because too few jobs were simulated to be sure
-_ROOM = 1.05  # arrivals should be able to grow by this much
-_PAYS = 1.5  # a type that takes so many times as long as under another policy pays for what the others gain
+_SAME = 0.01  # relative: a smaller difference does not matter in practice
+_UNSURE = 0.1  # relative: a mean that is worse by more than this is never called as good, even if the difference is not significant
+_GROWTH = 1.05  # arrivals should be able to grow by this much
+_WORSE = 1.5  # a type that takes so many times as long as under another policy is named
 
 _COMMON = ("first-fit", "fcfs")  # what most servers run
 
 
 def title_of(name: str) -> str:
-    """A policy of the registry in words."""
+    """The title of a registered policy, in words."""
     record = record_named(name)
     assert record is not None
     return record.title
 
 
 def choose(results: dict[str, Result], limits: dict[str, Limit], load: float) -> tuple[str, str]:
-    """The policy to recommend, and the reason. `results` come from simple to involved."""
+    """The policy to recommend, and the reason. `results` are ordered from the simplest policy to the most complex."""
     settled = {name: result for name, result in results.items() if result.stable and not np.isnan(result.mean_response_time)}
     if not settled:
         rare = sorted({name for result in results.values() for name in result.unknown})
         few = f" (there were too few of {_quoted(rare)})" if rare else ""
-        raise Unstable(f"at load {load:.4g} no policy settled within the jobs simulated{few}: more of them, or fewer arrivals, will tell")
-    # Of these, those of which most is known: where others have an interval, or a mean of a rare type, what has none may starve somebody.
+        raise Unstable(f"at load {load:.4g} no policy settled within the jobs simulated{few}: simulate more jobs, or reduce the arrivals")
+    # Keep those of which most is known: a policy that has no interval, or no mean of a rare type, where others do may starve a type.
     lacks = {name: (not np.isfinite(result.interval), len(result.unknown)) for name, result in settled.items()}
     settled = {name: result for name, result in settled.items() if lacks[name] == min(lacks.values())}
     fastest = min(settled, key=lambda name: settled[name].mean_response_time)
     alike = [name for name in settled if name == fastest or _same(settled[name], settled[fastest])]
-    roomy = [name for name in alike if limits[name].scaling(load) >= _ROOM]
-    chosen = (roomy or alike)[0]
+    can_grow = [name for name in alike if limits[name].scaling(load) >= _GROWTH]
+    chosen = (can_grow or alike)[0]
     others = [name for name in alike if name != chosen]
     if len(settled) == 1:
         return chosen, "It is the only one whose mean response time is known: under the others jobs pile up, or too few are done."
     if not others:
         sure = all(name == chosen or compare_pair(result, settled[chosen]).significant for name, result in settled.items())
-        how = ", and the difference is significant" if sure else "; not every difference is significant, and more jobs would tell"
+        how = ", and the difference is significant" if sure else "; not every difference is significant: simulate more jobs to be sure"
         return chosen, f"It has the lowest mean response time of all policies compared{how}."
     reason = f"It is as good as {_listed(others)}: differences are within the error of the simulation, or below {_SAME:.0%}.\n"
-    if roomy and chosen != alike[0]:
-        return chosen, reason + f"{_start(title_of(alike[0]))} is simpler, but leaves less than {_ROOM - 1:.0%} for load to grow."
+    if can_grow and chosen != alike[0]:
+        return chosen, reason + f"{_start(title_of(alike[0]))} is simpler, but leaves less than {_GROWTH - 1:.0%} for load to grow."
     return chosen, reason + "It is the simplest of them."
 
 
@@ -71,11 +71,11 @@ def _same(result: Result, fastest: Result) -> bool:
 
 
 def in_words(plan: Plan) -> list[str]:
-    """The plan as sentences: what to run and why, against what is common, how far it goes, what limits."""
+    """The plan as sentences: what to run and why, compared with common policies, how far load can grow, and what limits it."""
     name, result = plan.recommended_name, plan.results[plan.recommended_name]
     return [
         f"Run {title_of(name)} ({name}): mean response time {result.mean_response_time:.4g} ± {result.interval:.2g}.",
-        *who_pays(plan),
+        *worse_off(plan),
         *result.remarks,
         *plan.reason.split("\n"),
         *(_against(plan, other) for other in reversed(_COMMON) if other != name),
@@ -86,14 +86,14 @@ def in_words(plan: Plan) -> list[str]:
 
 
 def in_three(plan: Plan) -> list[str]:
-    """What comes first below the name of the policy: who pays, why this one, what it gains over what most run, how far it goes."""
+    """The sentences below the name of the policy: which type pays, why this policy, its gain over a common one, how far load can grow."""
     common = next(name for name in _COMMON if name != plan.recommended_name)
-    first = [*who_pays(plan), *plan.results[plan.recommended_name].remarks]
+    first = [*worse_off(plan), *plan.results[plan.recommended_name].remarks]
     return [*first, plan.reason.replace("\n", " "), _against(plan, common), _growth(plan)]
 
 
-def who_pays(plan: Plan) -> list[str]:
-    """The type that is worst off under the recommended policy, against what it would have under the policy that is best for it.
+def worse_off(plan: Plan) -> list[str]:
+    """The type that loses most under the recommended policy, compared with the policy that is best for that type.
 
     A mean over all jobs hides it: a policy may serve many small jobs well and leave a few large ones waiting.
     """
@@ -106,13 +106,14 @@ def who_pays(plan: Plan) -> list[str]:
     least = means.min(axis=0)
     times = np.where(np.isfinite(least) & ~np.isnan(chosen.response_time), chosen.response_time / least, 0.0)
     i = int(times.argmax())
-    if times[i] < _PAYS:
+    if times[i] < _WORSE:
         return []
     best = list(others)[int(means[:, i].argmin())]
     own = f"{chosen.response_time[i]:.3g} ± {chosen.response_time_interval[i]:.2g}"
     other = f"{least[i]:.3g} ± {others[best].response_time_interval[i]:.2g}"
     waits = f"{chosen.waiting_time[i]:.3g}"
-    return [f"Type '{names[i]}' pays for it: {own} on average, of which {waits} waiting; {other} under {title_of(best)} ({best})."]
+    here = f"Type '{names[i]}' does worse than under another policy: {own} on average, of which {waits} waiting"
+    return [f"{here}; {other} under {title_of(best)} ({best})."]
 
 
 def _against(plan: Plan, other: str) -> str:
@@ -125,9 +126,9 @@ def _against(plan: Plan, other: str) -> str:
             else f"Under {title_of(other)} jobs of {_quoted(result.growing)} kept piling up: it cannot carry this load."
         )
     if np.isnan(result.mean_response_time):
-        return f"Under {title_of(other)} too few jobs of {_quoted(result.unknown)} were done for a mean."
+        return f"Under {title_of(other)} too few jobs of {_quoted(result.unknown)} ended to give a mean."
     if not np.isfinite(result.interval):
-        return f"{_start(title_of(other))} took {result.mean_response_time:.4g} in this run, but how far that is off is not known."
+        return f"{_start(title_of(other))} took {result.mean_response_time:.4g} in this run, but the error of that is not known."
     difference = plan.difference(other)
     if not difference.significant:
         return f"{_start(title_of(other))} takes {result.mean_response_time:.4g} ± {result.interval:.2g}: no significant difference."
@@ -139,16 +140,16 @@ def _against(plan: Plan, other: str) -> str:
 
 def _growth(plan: Plan) -> str:
     limit, load = plan.limits[plan.recommended_name], plan.load.load
-    room = f"The load is {load:.4g}; no policy can take more than {1 / load:.3g} times the arrivals"
+    most = f"The load is {load:.4g}; no policy can take more than {1 / load:.3g} times the arrivals"
     if limit.proved:
-        return f"{room}, and this one takes as much if its rota is designed anew."
+        return f"{most}, and this one takes as much if its rota is redesigned."
     if limit.grows >= 1:
-        return f"{room}. This one still settled at load {limit.settles:.2f} ({limit.settles / load:.3g} times the arrivals; simulated)."
-    return f"{room}. This one gives up at about {limit.scaling(load):.3g} times, load {limit.middle:.2f} (an estimate by simulation)."
+        return f"{most}. This one still settled at load {limit.settles:.2f} ({limit.settles / load:.3g} times the arrivals; simulated)."
+    return f"{most}. This one stays stable up to about {limit.scaling(load):.3g} times, load {limit.middle:.2f} (simulated, an estimate)."
 
 
 def _rota_words(plan: Plan) -> list[str]:
-    """Honest words on the rota where it is not what is recommended."""
+    """How the rota compares where another policy is recommended."""
     own, backfilled = (msr_name(plan.system.preemption, backfill) for backfill in (False, True))
     if plan.recommended_name in (own, backfilled) or not plan.results[own].stable:
         return []
@@ -167,7 +168,7 @@ def overload_text(best: Load, capacity: float | None) -> str:
     resource = best.bottleneck[0]
     amount = best.system.capacity[best.system.resources.index(resource)]
     more = (
-        f"or bring {resource!r} from {amount:g} to {capacity:g}, which makes the load at most 0.95"
+        f"or raise {resource!r} from {amount:g} to {capacity:g}, which makes the load at most 0.95"
         if capacity is not None
         else f"or make the server larger: {resource!r} limits it most, but more of that alone is not enough"
     )

@@ -1,7 +1,7 @@
 """The results of a sweep: one row per run, in a parquet file; beside it, while a sweep runs, a journal of the runs that are done.
 
 A row goes into the journal, a line of JSON, as soon as its run is done. At the end the journal is merged into the parquet file, which
-appears whole or not at all. So a sweep that is killed loses only the runs it was at: the next one finds the rest by their keys.
+appears whole or not at all. So a sweep that is killed loses only the unfinished runs: the next one finds the rest by their keys.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _KEY, _VERSION = "rota.sweep", 2
 
 _LIST = pl.List(pl.Float64)
 SCHEMA: dict[str, Any] = {
-    # what it is a run of
+    # what defines the run
     "policy": pl.String,
     "load": pl.Float64,
     "switching_rate": pl.Float64,
     "setup_rate": pl.Float64,
     "jobs": pl.Int64,
     "seed": pl.Int64,
-    # what came out: "done", "impossible" (this policy cannot run here) or "failed" (tried again by the next sweep)
+    # the outcome: "done", "impossible" (this policy cannot run here) or "failed" (tried again by the next sweep)
     "outcome": pl.String,
     "error": pl.String,
     "stable": pl.Boolean,
@@ -55,7 +55,7 @@ SCHEMA: dict[str, Any] = {
     "simulated_time": pl.Float64,
     "events": pl.Int64,
     "time_s": pl.Float64,
-    # what it takes to repeat it
+    # what is needed to repeat it
     "key": pl.String,
     "case": pl.String,
     "system": pl.String,
@@ -96,7 +96,7 @@ def is_results_file(path: str | Path) -> bool:
 
 
 class Results:
-    """The results file of a sweep that is going on. A context manager; without a path, the rows are kept in memory only.
+    """The results file of a running sweep. A context manager; without a path, the rows are kept in memory only.
 
     `anew`: what the file holds is not read, and is written over at the end.
     """
@@ -143,7 +143,7 @@ class Results:
         return self._rows[key]
 
     def add(self, row: dict[str, Any]) -> None:
-        """Keeps a row, on the disk before this returns, unless its run is to be tried again."""
+        """Stores a row, on disk before this returns, unless its run is to be repeated."""
         if row["outcome"] == "failed":
             return
         self._rows[row["key"]] = row
@@ -163,7 +163,7 @@ class Results:
 
 
 def journal_of(path: Path) -> Path:
-    """Where the finished runs are while a sweep goes on."""
+    """The file of finished runs while a sweep is running."""
     return path.with_name(path.name + ".journal")
 
 

@@ -1,8 +1,8 @@
 """One run of a study: what defines it, as plain text and numbers; what is measured; and how to repeat it.
 
-A run travels to other processes and machines and is known by its key, so it holds text instead of objects: the system as TOML, at the load
-of the run, and the policy as JSON. That is a policy's file, or what to design (`{"design": "none", …}`): designing is part of the run, so
-that it too is spread over the workers. A policy of your own is the place that it is imported from and a hash of its source
+A run is sent to other processes and machines, and a key identifies it. So it holds text instead of objects: the system as TOML (at
+the load of the run) and the policy as JSON. That is a policy's file, or what to design (`{"design": "none", …}`): designing is part of the
+run, so that it too is spread over the workers. A policy of your own is the place that it is imported from and a hash of its source
 (`{"custom": "mine:longest_first", "source": "…"}`).
 """
 
@@ -35,7 +35,7 @@ __all__ = ["Run", "failed", "measure", "policy_from_text", "policy_text", "repea
 
 @dataclass(frozen=True)
 class Run:
-    """What defines a run. `policy` is what people call it; `definition` is the policy as JSON, or what to design.
+    """What defines a run. `policy` is its name for people; `definition` is the policy as JSON, or what to design.
 
     `switching_rate` and `setup_rate` are those of the grid, None where it has none for this policy.
     """
@@ -83,7 +83,7 @@ def policy_from_text(text: str) -> Policy:
     if "custom" in fields:
         policy, now = custom_at(fields["custom"]), source_of(fields["custom"], "policy")
         if now != fields["source"]:
-            rule = f"{fields['custom']} is not what it was when the study began (hash {fields['source']}, now {now})"
+            rule = f"{fields['custom']} has changed since the study began (hash {fields['source']}, now {now})"
             raise BadSpec([Problem("policy", rule)])
         return policy
     record = record_named(fields.pop("policy"))  # results of older releases: a name, and the fields
@@ -102,7 +102,7 @@ def _policy_of(definition: str, text: str) -> Policy:
         return design_policy(system, model, load=_load_of(text), switching_rate=alpha, setup_rate=gamma)
     if alpha is None:
         return design_policy(system, model, load=_load_of(text), setup_rate=gamma).replace(backfill=True)
-    # With backfilling a rota may be stable at a switching rate at which it is not without: the simulation will tell.
+    # With backfilling a rota may be stable at a switching rate at which it is unstable without: the simulation finds out.
     return balanced_policy(system, _load_of(text), model, setup_rate=gamma).replace(switching_rate=alpha, backfill=True)
 
 
@@ -121,7 +121,7 @@ def _load_of(text: str) -> Load:
 
 def measure(run: Run) -> dict[str, Any]:
     """Runs it: the row of the results. A policy that cannot run here gives a row as well, with the reason."""
-    if run.rota != __version__:  # results of two versions would pass as those of one
+    if run.rota != __version__:  # results of two versions must not be mixed
         return failed(run, f"this worker has Rota {__version__}, the sweep was started with {run.rota}: install the same everywhere")
     try:
         workload = _given(run)
@@ -133,22 +133,22 @@ def measure(run: Run) -> dict[str, Any]:
         result = simulate(system, policy, jobs=_at_least(run.jobs), seed=run.seed, workload=workload)
     except RotaError as error:
         return _row(run, outcome="impossible", error=str(error))
-    except Exception as error:  # one run of thousands, perhaps at night: told in its row, and tried again next time
+    except Exception as error:  # one run of thousands must not end the sweep: the row says so, and the next sweep tries again
         return failed(run, f"{type(error).__name__}: {error}")
-    if result.interrupted:  # half a run is none
+    if result.interrupted:  # a partial run is not a result
         raise KeyboardInterrupt
     return _row(run, **_measured(result, run.definition))
 
 
 def _given(run: Run) -> Workload | None:
-    """The workload, if there is one. What is to be found outside the run, a policy of your own too, may be missing or another here."""
+    """The workload, if there is one. Files and modules outside the run may be missing or different on this machine."""
     if run.definition.startswith('{"custom"'):
         policy_from_text(run.definition)
     return None if run.workload is None else workload_from_text(run.workload)
 
 
 def failed(run: Run, error: str) -> dict[str, Any]:
-    """The row of a run that went wrong for a reason that is not its policy's: worth another try."""
+    """The row of a run that failed for a reason other than its policy, and may be tried again."""
     return _row(run, outcome="failed", error=error)
 
 

@@ -25,7 +25,7 @@ __all__ = ["SweepProgress", "sweep"]
 class SweepProgress:
     """How far a sweep has come: runs done, the `found` ones of earlier sweeps among them; seconds taken, and left by estimate.
 
-    Told before the first run, when there is no estimate yet, and after each.
+    Reported before the first run, when there is no estimate yet, and after each.
     """
 
     done: int
@@ -51,7 +51,7 @@ def sweep(
     scheduler: str | None = None,
     progress: Callable[[SweepProgress], None] | None = None,
 ) -> pl.DataFrame:
-    """Simulates every policy at every point of a grid: one row per run, in the order of the grid, with all that repeats it.
+    """Simulates every policy at every point of a grid: one row per run, in the order of the grid, with all that is needed to repeat it.
 
     A policy is a name of `rota.simulation.POLICY_NAMES`, a policy or its file, your own as "module:function", or the name of an MSR
     ("pMSR", "nMSR", "sMSR", each with "+backfill" if wanted), which is designed for the system at each load and, if given, with each
@@ -86,7 +86,7 @@ def sweep(
                 results.add(row)
                 fresh[row["key"]] = row
                 tell()
-        # A row may have been measured under another name: here the policy is called what it is called here.
+        # A row may have been measured under another name of the policy: it gets the name of this sweep.
         table = as_table([{**(fresh.get(run.key) or results[run.key]), "policy": run.policy} for run in runs])
         results.merge(table)
     return table

@@ -3,7 +3,7 @@
     { "trace": "/data/jobs.parquet", "sha256": "…", "faster": 1.25 }          arrival times divided by 1.25
     { "custom": "mine:BatchPoisson", "source": "…" }
 
-A hash goes with either. Where the file lies does not matter to what a run is, what is in it does.
+Each has a hash: the content of the file defines the run, not its path.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ def workload_from_text(text: str) -> Workload:
 
 
 def defining(text: str) -> str:
-    """What of a text makes the run what it is."""
+    """The part of a text that defines the run."""
     return json.dumps({name: value for name, value in json.loads(text).items() if name != "trace"})
 
 
 def _same(what: str, before: str, now: str) -> None:
     if before != now:
-        raise BadSpec([Problem("workload", f"{what} is not what it was when the study began (hash {before}, now {now})")])
+        raise BadSpec([Problem("workload", f"{what} has changed since the study began (hash {before}, now {now})")])
 
 
 def _sha256(path: Path) -> str:

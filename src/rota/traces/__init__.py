@@ -1,6 +1,6 @@
 """Traces: readers for real logs, grouping into job types, thinning, synthesis.
 
-What needs compiled functions or SciPy is loaded on first use, so that importing this room stays fast.
+What needs compiled functions or SciPy is loaded on first use, so that importing this package stays fast.
 """
 
 from __future__ import annotations

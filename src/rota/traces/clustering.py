@@ -61,7 +61,7 @@ def choose_types(demand: Array, weight: Array, k: int, capacity: Array | None = 
         raise BadSpec([Problem("weight", "must be finite and not negative")])
     scale = np.asarray(capacity, dtype=np.float64) if capacity is not None else demand.max(axis=0)
     points = demand / np.where(scale > 0, scale, 1.0)
-    useful = np.flatnonzero(np.ptp(points, axis=0) > 0)  # a resource of which all want the same makes no difference
+    useful = np.flatnonzero(np.ptp(points, axis=0) > 0)  # a resource of which all demands are equal makes no difference
     useful = useful if len(useful) else np.array([0])
     distinct, inverse = np.unique(points[:, useful], axis=0, return_inverse=True)
     inverse = inverse.reshape(-1)
@@ -167,7 +167,7 @@ def _coarsen(points: Array, most: int) -> Int:
         index -= index.min(axis=0) - 1
         index[points == 0] = 0
         cell = np.zeros(len(points), dtype=np.int64)
-        for column in index.T:  # numbered anew after each resource, so that the numbers stay small
+        for column in index.T:  # renumbered after each resource, so that the numbers stay small
             cells, cell = np.unique(cell * (column.max() + 1) + column, return_inverse=True)
         if len(cells) <= most:
             return cell.astype(np.int64)

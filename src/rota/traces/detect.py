@@ -1,10 +1,10 @@
-"""Which files to read, and in which format: told by what is in them, not by their names."""
+"""Which files to read, and in which format: decided by their content, not by their names."""
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from rota.traces.readers.reader import Reader
 
 __all__ = ["FORMATS", "Choice", "Options", "Source", "choose", "detect"]
 
-FORMATS = ("borg2019", "google2011", "swf", "alibaba_openb", "rota_events", "table")
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -77,11 +76,25 @@ def choose(source: Source, format: str | None = None, options: Options | None = 
 # ------------------------------------------------------------------------------------------------------------- the pieces
 
 
-def _readers(head: Head, options: Options) -> list[Reader]:
-    """All readers, the most particular first. Which columns a plain table has, its head tells if no option does."""
-    readers = [borg2019.READER, *google2011.READERS, alibaba_openb.reader(options.nodes), swf.READER, rota_events.READER]
+def _plain_table(options: Options, head: Head) -> list[Reader]:
+    """The reader of a plain table. Which columns it has, its head tells if no option does."""
     columns = options.columns or table.plain_columns(head)
-    return [*readers, table.reader(columns, options.time_unit or "s")] if columns else readers
+    return [table.reader(columns, options.time_unit or "s")] if columns else []
+
+
+# Every format with its readers, the most particular first: the first reader that fits is used. A new format is one line here.
+FORMATS: dict[str, Callable[[Options, Head], Sequence[Reader]]] = {
+    "borg2019": lambda options, head: [borg2019.READER],
+    "google2011": lambda options, head: google2011.READERS,
+    "swf": lambda options, head: [swf.READER],
+    "alibaba_openb": lambda options, head: [alibaba_openb.reader(options.nodes)],
+    "rota_events": lambda options, head: [rota_events.READER],
+    "table": _plain_table,
+}
+
+
+def _readers(head: Head, options: Options) -> list[Reader]:
+    return [reader for readers in FORMATS.values() for reader in readers(options, head)]
 
 
 def _checked_format(format: str | None, options: Options) -> str | None:
@@ -98,7 +111,7 @@ def _checked_format(format: str | None, options: Options) -> str | None:
 
 
 def _expand(source: Source) -> tuple[list[Path], list[Path]]:
-    """The files that were named one by one, and those found in directories and by patterns; hidden ones are left alone."""
+    """The files that were named one by one, and those found in directories and by patterns; hidden ones are skipped."""
     named: dict[Path, None] = {}
     found: dict[Path, None] = {}
     for text in _texts(source):
@@ -125,9 +138,9 @@ def _texts(source: Source) -> list[str]:
 
 
 def _unknown(head: Head | None, format: str | None, options: Options) -> Problem:
-    """What to say when nothing fits: what was looked for, and what was found."""
+    """The problem when no format fits: what was looked for, and what was found."""
     if head is not None and head.container == "unknown":
-        return Problem("content", "is neither text nor a sound parquet file")
+        return Problem("content", "is neither text nor a valid parquet file")
     readers = [reader for reader in _readers(Head("unknown"), options) if format in (None, reader.format)]
     lines = [f"{reader.format}: {reader.looks_for}" for reader in readers]
     if not options.columns and format in (None, "table"):

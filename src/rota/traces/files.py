@@ -1,4 +1,4 @@
-"""The one form in which traces are kept: a parquet file with arrival, size and type, sorted by arrival; the types are in its metadata."""
+"""The format of stored traces: a parquet file with arrival, size and type, sorted by arrival; the types are in its metadata."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROW_GROUP = 1 << 18
 
 
 def trace_metadata(trace: Trace) -> dict[str, str]:
-    """What a file says of its types: the parquet metadata of a trace."""
+    """The types in the parquet metadata of a trace."""
     table = {
         "version": _VERSION,
         "names": list(trace.names),

@@ -1,11 +1,11 @@
 """Grouping the demands of a trace into few job types, with an account of what that costs.
 
-Real logs hold thousands of distinct demands; a rota wants about ten types. Three ways down, which can follow one another:
+Real logs hold thousands of distinct demands; a rota works well with about ten types. Three ways to reduce them, which can be combined:
 
 1. round demands up to a grid, absolute (multiples of 0.001) or relative (powers of 1.001, counted from the capacity);
 2. keep the types that come most often, or those that cover a part of the jobs or of the work; the others go into the kept type that
    encloses them with the least waste, or are left out;
-3. or choose k types anew such that the capacity lost by rounding up is least (`rota.traces.clustering`).
+3. or choose k new types such that the capacity lost by rounding up is least (`rota.traces.clustering`).
 
 The *work* of a job is its size times the largest part of the server that it takes of any resource. The *capacity lost* of a resource is how
 much more of it all jobs ask for after the grouping, Σ size · (type − demand), as a part of what they asked for before.
@@ -91,11 +91,11 @@ def group_types(
     rest: Literal["leave", "enclose"] = "leave",
     capacity: ArrayLike | None = None,
 ) -> Grouping:
-    """Groups the types of a trace; types with equal demands become one in any case.
+    """Groups the types of a trace; types with equal demands always become one.
 
-    `grid` or `relative_grid` rounds demands up first. Then either `top` keeps so many of the most frequent types, or `cover` the most
+    `grid` or `relative_grid` rounds demands up first. Then either `top` keeps this many of the most frequent types, or `cover` the most
     frequent ones (`of="work"`: those with most work) that hold this part of all, and `rest` says what happens to the others; or `clusters`
-    chooses at most so many types that lose the least capacity, and no job is left out. Jobs that demand nothing, or more than the server's
+    chooses at most this many types that lose the least capacity; no job is left out. Jobs that demand nothing, or more than the server's
     `capacity` (the trace's, unless given), cannot be scheduled: they are left out. The new trace has the capacity that it was grouped for.
     """
     _check(grid, relative_grid, top, cover, of, clusters, rest)
@@ -136,7 +136,7 @@ def group_types(
 
 
 def round_up(demand: Array, grid: float) -> Array:
-    """Demands rounded up to multiples of `grid`; what is on the grid stays, whatever floating point makes of 0.57 / 0.01."""
+    """Demands rounded up to multiples of `grid`; what is on the grid stays, in spite of the rounding error of 0.57 / 0.01."""
     steps = demand / grid
     steps = np.ceil(steps - _NEAR * np.maximum(steps, 1.0))
     per_unit = round(1 / grid)  # 3 / 10 is the decimal 0.3, which 3 · 0.1 is not
@@ -199,7 +199,7 @@ def _keep(distinct: Array, measure: Array, top: int | None, cover: float | None,
     if rest == "enclose":
         price = (distinct[kept] / unit).sum(axis=1)
         others = np.flatnonzero(place < 0)
-        for a in np.argsort(-price, kind="stable"):  # the cheapest that encloses a demand has the last word
+        for a in np.argsort(-price, kind="stable"):  # descending price: the cheapest that encloses a demand is assigned last and stays
             place[others[(distinct[others] <= distinct[kept[a]]).all(axis=1)]] = a
     return distinct[kept], place
 
@@ -251,7 +251,7 @@ def _names(trace: Trace, types: Array, new: Int, jobs: Array) -> tuple[str, ...]
     near = np.abs(trace.demand - types[new]) <= _NEAR * types[new]
     same = np.flatnonzero((new >= 0) & near.all(axis=1) & (jobs > 0))
     same = same[np.argsort(jobs[same], kind="stable")]
-    namesake[new[same]] = same  # the last, with most jobs, has the last word
+    namesake[new[same]] = same  # the last one, with most jobs, stays
     if (namesake == unnamed).any():
         return tuple(f"type{i + 1}" for i in range(len(types)))
     return tuple(trace.names[i] for i in namesake)

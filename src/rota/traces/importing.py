@@ -74,7 +74,7 @@ def import_trace(
 ) -> tuple[Trace, ImportReport]:
     """Reads a log into one parquet file of jobs and returns the trace with a report of what was kept and left out.
 
-    `source` is a file, a directory, a pattern, or a list of them; the format is told by the content if it is not given. Lines that
+    `source` is a file, a directory, a pattern, or a list of them; if the format is not given, the content decides. Lines that
     cannot be read stop the import, or are counted and skipped (`on_error="skip"`). `grid` rounds demands up to its multiples.
     `columns` (what a table's columns mean) and `time_unit` are for the format `table`, `nodes` (the list of nodes) is for
     `alibaba_openb`. `limits` says how much may be in memory at a time.
@@ -93,23 +93,23 @@ def import_trace(
     capacity = reader.capacity(choice.paths)
     ledger = Ledger("skip" if reader.skips_bad_lines else on_error, sum(path.stat().st_size for path in choice.paths), progress)
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as directory:
-        room = Path(directory)
+        folder = Path(directory)
         store: JobStore | None = None
-        for jobs in _jobs(choice, ledger, room, limits or Limits()):
+        for jobs in _jobs(choice, ledger, folder, limits or Limits()):
             kept = _kept(jobs, reader, ledger, grid)
             if store is None:
                 key = [name for name in ("label", *reader.resources) if name in jobs.columns]
-                store = JobStore(room, limits or Limits(), key, reader.types)
+                store = JobStore(folder, limits or Limits(), key, reader.types)
             store.add(kept)
         report = _report(choice, ledger, store.jobs if store else 0)
         if store is None or not store.jobs:
             raise Infeasible("no job was kept: " + (_counted(report.left_out) or "the files hold none"))
-        save_trace(_trace(store, reader, capacity, room, report, grid, ledger), output)
+        save_trace(_trace(store, reader, capacity, folder, report, grid, ledger), output)
     return open_trace(output), report
 
 
 def read_trace(path: Source, format: str | None = None, **options: Any) -> Trace:
-    """A trace from a file made by `rota trace import`, or from a log of any known format, imported for as long as this process lives.
+    """A trace from a file made by `rota trace import`, or from a log of any known format, imported into a temporary file of this process.
 
     `options` are those of `import_trace`.
     """
@@ -136,7 +136,7 @@ def on_grid(amount: pl.Expr, grid: float) -> pl.Expr:
 # ------------------------------------------------------------------------------------------------------------- the pieces
 
 
-def _jobs(choice: Choice, ledger: Ledger, room: Path, limits: Limits) -> Iterator[pl.DataFrame]:
+def _jobs(choice: Choice, ledger: Ledger, folder: Path, limits: Limits) -> Iterator[pl.DataFrame]:
     """Tables of jobs, also of those to be left out (`reason`)."""
     reader = choice.reader
     shaped = (reader.shape(block) for path in choice.paths for block in rows(path, reader, ledger))
@@ -146,7 +146,7 @@ def _jobs(choice: Choice, ledger: Ledger, room: Path, limits: Limits) -> Iterato
     if assemble is None:
         yield from shaped
         return
-    events = EventStore(room, limits)
+    events = EventStore(folder, limits)
     for some in shaped:
         events.add(some, ledger.read_bytes / max(ledger.total_bytes, 1))
     for number, part in enumerate(events, 1):
@@ -174,14 +174,14 @@ def _kept(jobs: pl.DataFrame, reader: Reader, ledger: Ledger, grid: float | None
 
 
 def _trace(
-    store: JobStore, reader: Reader, capacity: Mapping[str, float], room: Path, report: ImportReport, grid: float | None, ledger: Ledger
+    store: JobStore, reader: Reader, capacity: Mapping[str, float], folder: Path, report: ImportReport, grid: float | None, ledger: Ledger
 ) -> Trace:
-    """The trace as it goes to the file: its jobs are in the room, sorted."""
+    """The trace to be written: its jobs are in the folder, sorted."""
     sorted_files: list[Path] = []
     done, estimated = 0, False
     for part in store.sorted_jobs():
         estimated = estimated or ("estimate" in part.columns and part["estimate"].count() > 0)
-        sorted_files.append(room / f"sorted-{len(sorted_files)}.parquet")
+        sorted_files.append(folder / f"sorted-{len(sorted_files)}.parquet")
         part.write_parquet(sorted_files[-1], compression="lz4")
         done += part.height
         ledger.step("sorting", done, store.jobs)
@@ -209,7 +209,7 @@ def _trace(
 
 
 def _names(types: pl.DataFrame, resources: Sequence[str]) -> tuple[str, ...]:
-    """`cpu0.002_memory0.003`, in digits that tell any two demands apart; or the log's labels, with the demand where one has several."""
+    """`cpu0.002_memory0.003`, with digits enough to distinguish demands; or the log's labels, with the demand where one has several."""
     demands = [
         "_".join(f"{name}{_digits(x)}" for name, x in zip(resources, row, strict=True)) for row in types.select(resources).iter_rows()
     ]

@@ -1,4 +1,4 @@
-"""What a trace is like: its types, load, sizes and arrivals. Computed in two streams over the jobs, so memory stays bounded.
+"""A trace in numbers: its types, load, sizes and arrivals. Computed in two streams over the jobs, so memory stays bounded.
 
 **Sizes** are counted in buckets of 1/128 octave (0.5 % wide), each with its mean. From the buckets come
 
@@ -189,7 +189,7 @@ def _failure_rate(buckets: pl.DataFrame) -> Array:
 
 
 class _Lagged:
-    """Moments of a stream of numbers, and of each with the next. Numbers are taken from the first one, lest the sums cancel."""
+    """Moments of a stream of numbers, and of each with the next. Shifted by the first number, so that the sums do not cancel."""
 
     def __init__(self) -> None:
         self.n, self.origin, self.sum, self.square, self.product = 0, 0.0, 0.0, 0.0, 0.0

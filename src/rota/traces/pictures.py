@@ -1,6 +1,6 @@
 """Pictures of a trace: one Altair definition each, for SVG, PNG and HTML.
 
-Colours are from Okabe and Ito's palette, which people with any kind of colour vision can tell apart.
+Colours are from Okabe and Ito's palette, which people with any kind of colour vision can distinguish.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def _sizes(info: TraceInfo) -> Any:
     seen = pl.DataFrame({"size": x, "above": above}).filter((pl.col("size") > 0) & (pl.col("above") > 0))
     if seen.height == 0:
         return None
-    floor = float(seen["above"].to_numpy().min())
+    lowest = float(seen["above"].to_numpy().min())
     low, high = float(np.asarray(seen["size"].min())), float(np.asarray(seen["size"].max()))
     grid = np.geomspace(low, high, 200)
-    memoryless = pl.DataFrame({"size": grid, "above": np.exp(-grid / info.size_mean)}).filter(pl.col("above") >= floor)
+    memoryless = pl.DataFrame({"size": grid, "above": np.exp(-grid / info.size_mean)}).filter(pl.col("above") >= lowest)
     data = pl.concat([seen.with_columns(of=pl.lit("trace")), memoryless.with_columns(of=pl.lit("exponential, same mean"))])
     colour = alt.Color("of:N", scale=alt.Scale(domain=["trace", "exponential, same mean"], range=[BLUE, ORANGE]), title=None)
     return (

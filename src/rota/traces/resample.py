@@ -27,13 +27,13 @@ _NEARBY = 0.05  # of a block: how far a cut may move
 
 
 def resample(trace: Trace, *, days: float | None = None, span: float | None = None, seed: int = 0, block: float = 21_600.0) -> Trace:
-    """A trace of so many `days`, or of `span` seconds (as long as the given one, if neither is said), out of blocks of the given one.
+    """A trace of this many `days`, or of `span` seconds (as long as the given one if neither is given), from blocks of the given one.
 
     `block` is the length of a block in seconds, at most half the trace: the longest time over which burstiness is kept. A sixth of a real
     trace or less gives enough different blocks. The result begins at time 0 and is in memory.
     """
     if days is not None and span is not None:
-        raise BadSpec([Problem("span", "is given twice: as days, too", span)])
+        raise BadSpec([Problem("span", "does not go with days: give one of them", span)])
     length = days * 86_400.0 if days is not None else trace.span if span is None else span
     problems = []
     if not (length > 0 and np.isfinite(length)):

@@ -66,8 +66,8 @@ class BorgSizes:
     def tail_weight(self) -> Array:
         """p_i (K,)."""
         core = self._core_moment(1)
-        body = (1 - self.long_work) * self.means * self.jobs / (self.jobs - self.long_of_type)
-        weight: Array = (body - core) / (self._tail_moment(1) - core)
+        short = (1 - self.long_work) * self.means * self.jobs / (self.jobs - self.long_of_type)
+        weight: Array = (short - core) / (self._tail_moment(1) - core)
         if not ((weight >= 0) & (weight <= 1)).all():
             raise Infeasible("no mixture of core and tail has the published means: change core_median, core_power or tail_start")
         return weight
@@ -86,9 +86,9 @@ class BorgSizes:
         """(a, b) of the Beta law of long jobs, by moments."""
         total, width = self.jobs.sum(), self.largest - self.limit
         share = self.long_jobs / total
-        body = (1 - self.tail_weight) * self._core_moment(2) + self.tail_weight * self._tail_moment(2)
+        short = (1 - self.tail_weight) * self._core_moment(2) + self.tail_weight * self._tail_moment(2)
         mean = self.long_work * self.mean / share
-        second = (self.deviation**2 + self.mean**2 - self.jobs @ body / total) / share
+        second = (self.deviation**2 + self.mean**2 - self.jobs @ short / total) / share
         x, v = (mean - self.limit) / width, (second - mean**2) / width**2
         if not (0 < x < 1 and 0 < v < x * (1 - x)):
             raise Infeasible("no law of long jobs gives the published standard deviation: change tail_index")
@@ -117,9 +117,9 @@ class BorgSizes:
         core = 1 - ndtr(np.log(z / self.core) / self.core_sigma)
         end = (self.limit / self.tail) ** -self.tail_index
         tail = ((np.maximum(z, self.tail) / self.tail) ** -self.tail_index - end) / (1 - end)
-        body = (1 - self.tail_weight) * core + self.tail_weight * tail
+        short = (1 - self.tail_weight) * core + self.tail_weight * tail
         total = self.jobs.sum()
-        return np.asarray((body @ (self.jobs - self.long_of_type) + self.long_jobs) / total)
+        return np.asarray((short @ (self.jobs - self.long_of_type) + self.long_jobs) / total)
 
     def _core_moment(self, k: int) -> Array:
         return np.asarray(self.core**k * np.exp((k * self.core_sigma) ** 2 / 2))

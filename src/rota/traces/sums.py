@@ -1,6 +1,6 @@
 """Counts, means and deviations of sizes by type, in one pass, row after row.
 
-The order of summation is that of the rows, whatever pieces the table comes in: the same trace gives the same numbers to the last bit, on
+The order of summation is that of the rows, however the table is split: the same trace gives the same numbers to the last bit, on
 any number of cores. What is simulated depends on them.
 """
 

@@ -112,7 +112,7 @@ def scaled_to(
 
 
 def load_of(system: System) -> float:
-    """The system load, as 1 over the factor that brings a system to load 1: so this room need not know `rota.capacity`."""
+    """The system load, as 1 over the factor that brings a system to load 1: so that this package does not depend on `rota.capacity`."""
     most = int(np.argmax(system.arrival_rate))
     return float(system.arrival_rate[most] / system.scaled(load=1.0).arrival_rate[most])
 

@@ -1,7 +1,7 @@
 """`Trace`: a log of real or made jobs, each with an arrival time, a size and a type; and the table of types with their demands.
 
 The jobs are a lazy table (`arrival`, `size`, `type` and, where known, `estimate`), sorted by arrival: nothing is read before it is needed,
-and a month of Borg streams through in chunks. Times are in seconds, but for a log of `rota serve`: there in the unit of the plan it served.
+and a month of Borg streams through in chunks. Times are in seconds, except for a log of `rota serve`, which uses the unit of its plan.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _IN_MEMORY = 20_000_000  # jobs of a looped trace that are kept from one loop to
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Jobs in order of arrival, and the types they belong to. `capacity` is that of one machine, where the log tells it."""
+    """Jobs in order of arrival, and the types they belong to. `capacity` is that of one machine, where the log gives it."""
 
     fixed: ClassVar[bool] = True  # the same jobs for every seed
     jobs: pl.LazyFrame
@@ -189,7 +189,7 @@ class Trace:
         return Looped(self, whole("loops", times, 1))
 
     def _check_jobs(self, last: float, arrivals: Array, kinds: Int, sizes: Array) -> None:
-        """What a log read by Rota always is; a trace of your own making might not be."""
+        """Checks what holds for every log that Rota reads, but may not hold for a trace of your own."""
         if (np.diff(arrivals, prepend=last) < 0).any():
             raise BadSpec([Problem("trace", 'jobs must be sorted by arrival: use jobs.sort("arrival")')])
         if len(kinds) and not 0 <= kinds.min() <= kinds.max() < len(self.names):
@@ -241,7 +241,7 @@ class Looped:
         self.trace.check(system)
 
     def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
-        """The jobs of all loops, in order of arrival. A trace that memory holds is read once, and many loops of a short one are a chunk."""
+        """The jobs of all loops, in order of arrival. A trace that fits in memory is read once; many loops of a short one form a chunk."""
         jobs, span = len(self.trace), self.trace.span * self.trace.units_in(system)
         if self.times == 1 or jobs > _IN_MEMORY:
             for loop in range(self.times):

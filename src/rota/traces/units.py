@@ -12,7 +12,7 @@ from rota.model import Chunk, System
 __all__ = ["warn_of_units"]
 
 _APART = 10.0  # beyond this factor, rates or sizes are not those of one system
-_LEAST = 50  # jobs that say anything of a mean
+_LEAST = 50  # jobs needed for a useful mean
 
 
 def warn_of_units(chunk: Chunk, system: System, unit_s: float | None) -> None:

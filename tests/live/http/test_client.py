@@ -68,7 +68,7 @@ def test_a_directory_that_is_gone(client, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     for cwd in (None, "here"):
-        with pytest.raises(BadSpec, match="cwd: the current directory is not there any more"):
+        with pytest.raises(BadSpec, match="cwd: the current directory does not exist any more"):
             client.submit(["true"], type="small", cwd=cwd)
     assert client.submit(["true"], type="small", cwd="/", hold=True).ids
 
@@ -274,7 +274,7 @@ def test_tls_to_a_plain_port(served):
     """https:// where there is no proxy that speaks it: the text says so, and what the address is then."""
     with Client(served.tcp.replace("http://", "https://")) as client, pytest.raises(NotReachable) as caught:
         client.status()
-    assert "it does not speak TLS" in str(caught.value)
+    assert "it does not use TLS" in str(caught.value)
     assert "the address is http://" in str(caught.value)
 
 
@@ -318,7 +318,7 @@ def test_a_connection_that_breaks_leaves_no_false_hope(tmp_path):
         rude = threading.Thread(target=hang_up)
         rude.start()
         with Client(f"unix:{tmp_path}/s") as client:
-            with pytest.raises(NotReachable, match="may have been done or not"):
+            with pytest.raises(NotReachable, match="may or may not have been carried out"):
                 client.submit(["true"], type="small", env={})
             with pytest.raises(NotReachable, match=r"broke \("):
                 client.status()

@@ -105,7 +105,7 @@ def test_names_are_unique_and_printable(tokens):
     for name in ("", " ", "a\nb", "a\x00", "x" * 201):
         with pytest.raises(BadSpec, match="printable"):
             tokens.add(name)
-    with pytest.raises(BadSpec, match="there is: laptop"):
+    with pytest.raises(BadSpec, match="the tokens are: laptop"):
         tokens.remove("desktop")
 
 

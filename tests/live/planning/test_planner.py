@@ -73,7 +73,7 @@ def test_a_plan_that_cannot_be_run_is_not_kept(tmp_path):
         choose_plan(database, plan_of(slots(4), ROTA.replace(preemption="full")))
     with pytest.raises(rota.RotaError, match="does not fit the server"):
         choose_plan(database, plan_of(slots(3), ROTA))
-    with pytest.raises(rota.BadSpec, match=r"jobs.own: is what jobs that no type encloses are called: give the type another name"):
+    with pytest.raises(rota.BadSpec, match=r"jobs.own: is the name of jobs that no type encloses: give the type another name"):
         choose_plan(database, plan_of(slots(4, own=1, other=2)))
     assert database.plans() == []
     database.close()
@@ -86,7 +86,7 @@ def test_other_resources_while_jobs_are_there(tmp_path):
         async with open_service(tmp_path, plan_of(slots(2)), leave=True) as service:
             held = run(service, "exit 0", type="small", hold=True)
         system = rota.System([8, 4], [[1, 1]], [1.0], [1.0], names=("small",), resources=("cells", "space"))
-        with pytest.raises(Refused, match="1 jobs were promised slots; this plan has cells, space"):
+        with pytest.raises(Refused, match="1 jobs need slots; this plan has cells, space"):
             async with open_service(tmp_path, plan_of(system)):
                 pass
         async with open_service(tmp_path) as service:

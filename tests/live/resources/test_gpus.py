@@ -38,6 +38,6 @@ def test_more_devices_planned_than_there_are(tmp_path: Path, there: list[str], w
         (tmp_path / name).touch()
     devices = gpus("gpus", 2, 1, environment={}, devices=str(tmp_path))
     count = sum(name[-1].isdecimal() for name in there)
-    text = f"gpus: 2 planned, but this machine shows {count} ({tmp_path}/nvidia*): jobs may be told of devices that are not there"
+    text = f"gpus: 2 planned, but this machine shows {count} ({tmp_path}/nvidia*): jobs may be given devices that do not exist"
     assert (text in devices.describe().remarks) == warns
     assert devices.take(2) == [0, 1]

@@ -37,8 +37,12 @@ def asked(**demand):
         ({"cores": 1}, "small", "runs as type small, the smallest that encloses it"),
         ({"cores": 2}, "wide", "runs as type wide, the smallest that encloses it"),
         ({"memory_gb": 5}, "large", "runs as type large, the smallest that encloses it"),
-        ({"cores": 5}, "own", "no type of the plan encloses it: it starts only where the policy leaves room"),
-        ({"cores": 1, "memory_gb": 33}, "own", "no type of the plan encloses it: it starts only where the policy leaves room"),
+        ({"cores": 5}, "own", "no type of the plan encloses it: it starts only when the policy leaves enough free capacity"),
+        (
+            {"cores": 1, "memory_gb": 33},
+            "own",
+            "no type of the plan encloses it: it starts only when the policy leaves enough free capacity",
+        ),
     ],
 )
 def test_the_smallest_that_encloses(demand, type, remark):
@@ -77,7 +81,7 @@ def test_a_type_by_name():
         (JobRequest(argv=["true"], type="huge"), r"type: there is no such type \(there are: small, wide, large\)"),
         (asked(gpus=1), r"demand.gpus: the server has no such resource \(it has: cores, memory_gb\)"),
         (asked(cores=9), r"demand.cores: the server has 8 \(got 9.0\)"),
-        (asked(cores=0), "demand: is nothing at all"),
+        (asked(cores=0), "demand: is empty"),
         (asked(cores=9, gpus=1, memory_gb=65), "3 problems"),
     ],
 )

@@ -123,7 +123,7 @@ def test_a_migration_that_is_killed(tmp_path):
 @pytest.mark.parametrize(
     ("sql", "words"),
     [
-        ("UPDATE jobs SET cores = '0,x' WHERE id = 3", "job 3: its cores '0,x' or gpus '' are no comma list of numbers"),
+        ("UPDATE jobs SET cores = '0,x' WHERE id = 3", "job 3: its cores '0,x' or gpus '' are not comma-separated numbers"),
         ("ALTER TABLE jobs RENAME COLUMN gpus TO devices", "its table jobs has no column gpus"),
     ],
 )

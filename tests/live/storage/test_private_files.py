@@ -24,7 +24,7 @@ def test_a_new_directory_is_private(tmp_path):
     assert (tmp_path / "open").stat().st_mode & 0o777 == 0o700
     make_private(tmp_path / "open")
     (tmp_path / "file").touch()
-    with pytest.raises(Refused, match="is no directory"):
+    with pytest.raises(Refused, match="is not a directory"):
         make_private(tmp_path / "file")
 
 
@@ -84,7 +84,7 @@ def test_a_way_that_others_can_write(tmp_path, mode):
     wide.chmod(0o1777)
     make_private(wide / "state")
     (wide / "state").chmod(mode)
-    with pytest.raises(Refused, match=r"everybody can write into .*: see that everything in it is yours"):
+    with pytest.raises(Refused, match=r"everybody can write into .*: check that everything in it is yours"):
         make_private(wide / "state")
 
 
@@ -117,12 +117,12 @@ def test_planted_links(tmp_path, name):
     make_private(tmp_path / "state")
     for target in (tmp_path / "victim", tmp_path):
         (tmp_path / "state" / name).symlink_to(target)
-        with pytest.raises(Refused, match=f"{name} is a link: the scheduler follows none there"):
+        with pytest.raises(Refused, match=f"{name} is a link, which the scheduler does not follow"):
             make_private(tmp_path / "state")
         (tmp_path / "state" / name).unlink()
     assert not (tmp_path / "victim").exists()
     (tmp_path / "state" / name).touch() if name in ("run", "output") else (tmp_path / "state" / name).mkdir()
-    with pytest.raises(Refused, match=f"{name} is no (file|directory)"):
+    with pytest.raises(Refused, match=f"{name} is not a (file|directory)"):
         make_private(tmp_path / "state")
 
 

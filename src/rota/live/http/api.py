@@ -1,7 +1,7 @@
 """The HTTP interface of the scheduler: each address is one method of the service; errors are `{"error": text}` with a status that fits.
 
-Answers are our own messages already, so they are written as they are: `response_model` only describes them in /openapi.json. The body of a
-submission is read and checked here rather than by FastAPI, so that its size is known before it is in memory and JSON is parsed once.
+Answers are messages of `rota.live.messages` and are written without validation: `response_model` only describes them in /openapi.json. The
+body of a submission is read and checked here, not by FastAPI, so that its size is limited while it is read and JSON is parsed once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["MOST_BODY", "Scheduler", "make_app"]
 
 MOST_BODY = 8 * 2**20  # bytes
 _MOST_ROWS = 10_000
-_PAGE = 10  # jobs that are read at a time: each may have a command line of megabytes, and others wait meanwhile
+_PAGE = 10  # jobs read at a time: each may have a command line of megabytes, and other requests wait meanwhile
 _LONGEST_POLL_S = 300.0
 _LARGEST = 2**62  # as in Id: the integers of SQLite have 64 bits
 
@@ -47,7 +47,7 @@ _JOBS, _PLANS = TypeAdapter(list[Job]), TypeAdapter(list[PlanVersion])
 
 
 class Scheduler(Protocol):
-    """What the interface asks of the service behind it."""
+    """The methods of the service that the interface calls."""
 
     def submit(self, request: JobRequest) -> Submitted: ...  # noqa: D102
     def job(self, id: int) -> Job: ...  # noqa: D102
@@ -68,7 +68,7 @@ class Scheduler(Protocol):
 
 
 class Health(BaseModel):
-    """The scheduler is there."""
+    """The answer of a scheduler that is alive."""
 
     ok: bool
     version: str
@@ -78,19 +78,19 @@ class Health(BaseModel):
 
 
 class _Query(BaseModel):
-    model_config = ConfigDict(extra="forbid")  # a filter with a typing error must not list everything
+    model_config = ConfigDict(extra="forbid")  # a misspelt filter must not list everything
 
 
 class _Jobs(_Query):
-    state: list[JobState] | None = Field(None, description="only jobs in these states (give it once for each)")
+    state: list[JobState] | None = Field(None, description="only jobs in these states (repeat it for several)")
     type: Name | None = Field(None, description="only jobs that run as this type")
     name: Name | None = Field(None, description="only jobs of this name")
     limit: int = Field(100, ge=1, le=_MOST_ROWS)
-    before: Id | None = Field(None, description="only jobs with smaller numbers: the next page")
+    before: Id | None = Field(None, description="only jobs with smaller numbers, for the next page")
 
 
 class _Cancel(_Query):
-    now: bool = Field(False, description="kill it at once, without a time of grace")
+    now: bool = Field(False, description="kill it at once, without a grace period")
 
 
 class _Wait(_Query):
@@ -99,7 +99,7 @@ class _Wait(_Query):
 
 class _Log(_Query):
     offset: int = Field(0, ge=0, le=_LARGEST, description="first byte")
-    limit: int = Field(2**20, ge=1, le=MOST_BODY, description="at most so many bytes")
+    limit: int = Field(2**20, ge=1, le=MOST_BODY, description="at most this many bytes")
 
 
 class _Pin(_Query):
@@ -126,13 +126,13 @@ _PlanNumber = Annotated[Id, BeforeValidator(_digits), Path(description="number o
 def make_app(service: Scheduler, *, tokens: Tokens | None = None, trusted: bool = False, most_body: int = MOST_BODY) -> FastAPI:
     """The interface to `service`, for one listener: `trusted` for the Unix socket; else see `rota.live.http.auth`.
 
-    `app.state.closing`, once set, ends every long poll; `app.state.protected` tells whether each request needs a token now.
+    `app.state.closing`, once set, ends every long poll; `app.state.protected()`: whether each request needs a token now.
     """
     app = FastAPI(
         title="Rota",
         summary="The live scheduler",
         version=__version__,
-        docs_url=None,  # these pages would load scripts from elsewhere
+        docs_url=None,  # its pages would load scripts from other servers
         redoc_url=None,
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
@@ -166,14 +166,14 @@ def _add_jobs(app: FastAPI, service: Scheduler, known: Answers, most_body: int) 
 
     @app.get("/jobs", response_model=list[Job], responses=known())
     async def jobs(query: Annotated[_Jobs, Query()]) -> Response:
-        """Lists jobs, newest first, in brief: of a long command line only the beginning. They are sent as they are read, page by page."""
-        first = service.jobs(query.state, query.type, query.name, min(query.limit, _PAGE), query.before)  # what fails, fails here
+        """Lists jobs, newest first, in brief: a long command line is cut. They are sent page by page, as they are read."""
+        first = service.jobs(query.state, query.type, query.name, min(query.limit, _PAGE), query.before)  # raises before the answer begins
 
         async def pages() -> AsyncIterator[bytes]:
             page, left = first, query.limit - len(first)
             yield b"[" + _JOBS.dump_json(page)[1:-1]
             while left > 0 and len(page) == _PAGE:
-                await asyncio.sleep(0)  # others have their turn
+                await asyncio.sleep(0)  # lets other requests run
                 page = service.jobs(query.state, query.type, query.name, min(left, _PAGE), page[-1].id)
                 left -= len(page)
                 if page:
@@ -209,7 +209,7 @@ def _add_jobs(app: FastAPI, service: Scheduler, known: Answers, most_body: int) 
 
     @app.get("/jobs/{id}/log", response_class=Response, responses=known(404, 409, log=True))
     async def log(id: _JobId, query: Annotated[_Log, Query()]) -> Response:
-        """A piece of the output of a job. `Rota-Ended: true`: the job has ended and nothing more comes."""
+        """A part of the output of a job. `Rota-Ended: true`: the job has ended and the output is complete."""
         data, following, ended = service.log(id, query.offset, query.limit)
         headers = {"Rota-Next-Offset": str(following), "Rota-Ended": "true" if ended else "false"}
         return Response(data, 200, headers, "application/octet-stream")
@@ -272,7 +272,7 @@ def _json_list(adapter: TypeAdapter[list[M]], messages: list[M]) -> Response:
 
 
 async def _read(request: Request, most: int) -> bytes:
-    """The body, if it is JSON by its own word and not too long; it is counted while it comes."""
+    """The body, if its Content-Type is JSON and it is not too long; its length is checked while it arrives."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise HTTPException(415, f"the body must be application/json (Content-Type is {kind[:80] or 'missing'!r})")
@@ -299,12 +299,12 @@ def _parse(message: type[M], body: bytes) -> M:
     except ValidationError as error:
         details = error.errors(include_url=False)
         if details[0]["type"] == "json_invalid":
-            raise HTTPException(400, f"the body is not JSON that can be read: {details[0]['ctx']['error']}") from None
+            raise HTTPException(400, f"the body is not valid JSON: {details[0]['ctx']['error']}") from None
         raise BadSpec(problems_in(details)) from None
 
 
 async def _finish(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which is given up when the scheduler stops or the caller has gone."""
+    """The result of `work`, which is cancelled when the scheduler stops or the client has disconnected."""
 
     async def gone() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -333,7 +333,7 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(BadSpec)
     async def bad(request: Request, error: BadSpec) -> Response:
-        # One problem per line, without a headline: the client makes the exception from it again.
+        # One problem per line, without a headline: the client builds the exception from it.
         return failure(422, "\n".join(map(str, error.problems)))
 
     @app.exception_handler(RequestValidationError)

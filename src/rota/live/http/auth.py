@@ -1,9 +1,9 @@
-"""Who may speak to the scheduler: the door that every request passes before the HTTP interface sees it.
+"""Access control: every request is checked before it reaches the HTTP interface.
 
-The Unix socket is guarded by its file permissions, so there the door is open. On a TCP port a request needs a token once there is one.
-Without tokens the port serves this machine only; and as a browser on this machine runs programs of strangers (web pages), a request that
-looks like one of a web page is refused: by its `Origin` and `Sec-Fetch-Site` headers, and by a `Host` that is not this machine (a name that
-was made to point here: DNS rebinding). Any user of this machine can still open the port: where others work on it, set a token.
+The Unix socket is protected by its file permissions, so all its requests are accepted. On a TCP port a request needs a token once there is
+one. Without tokens the port serves this machine only. A browser on this machine runs programs of strangers (web pages), so a request that
+looks like one from a web page is refused: by its `Origin` and `Sec-Fetch-Site` headers, and by a `Host` that is not this machine (DNS
+rebinding). Any user of this machine can still use the port: if other users work on it, set a token.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from rota.live.http.tokens import Tokens
 __all__ = ["CONNECTION", "Guard", "failure", "is_loopback"]
 
 log = logging.getLogger("rota.live")
-CONNECTION = "connection"  # in the state of a request: whoever is to know that it was let in
+CONNECTION = "connection"  # in the state of a request: the object to notify that it was accepted
 _SAY_S = 10.0  # between two remarks on refused requests
 
 
 def failure(status: int, text: str, headers: dict[str, str] | None = None) -> Response:
-    """The one shape that every error has on the wire."""
+    """The answer for an error: all errors have this form."""
     return Response(json.dumps({"error": text}), status, headers, "application/json")
 
 
@@ -42,11 +42,11 @@ def is_loopback(host: str) -> bool:
 
 
 class _Gone(Exception):
-    """Nobody hears the answer."""
+    """The client has disconnected, so there is no answer."""
 
 
 class Guard:
-    """ASGI middleware: lets in who may come in, and answers with a plain 500 when something unexpected happens behind it."""
+    """ASGI middleware: refuses requests without permission, and answers an unexpected error with a plain 500."""
 
     def __init__(self, app: ASGIApp, *, tokens: Tokens | None, trusted: bool) -> None:
         self.app, self.tokens, self.trusted = app, tokens, trusted
@@ -61,7 +61,7 @@ class Guard:
             started = True
             try:
                 await send(message)
-            except Exception as error:  # what came was no HTTP after all, and the server has said so already
+            except Exception as error:  # the request was not valid HTTP, and the server has answered that already
                 raise _Gone from error
 
         try:
@@ -70,7 +70,7 @@ class Guard:
                 connection.enter()
             await (refusal or self.app)(scope, receive, watched_send)
         except _Gone:
-            log.info("no answer could be given at %s %s", scope.get("method"), scope.get("path"))
+            log.info("no answer could be sent at %s %s", scope.get("method"), scope.get("path"))
         except Exception:
             log.exception("unexpected error at %s %s", scope.get("method"), scope.get("path"))
             if started:  # too late for an answer: the server closes the connection
@@ -83,22 +83,22 @@ class Guard:
             scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
             if scheme.lower() == "bearer" and self.tokens.check(token.strip()) is not None:
                 return None
-            text = "this token is not known here" if token else "a token is needed: Authorization: Bearer …, or set ROTA_TOKEN"
+            text = "this token is not known" if token else "a token is needed: Authorization: Bearer …, or set ROTA_TOKEN"
             self._note(scope, "a token that is not known" if token else "no token")
             return failure(401, text, {"WWW-Authenticate": "Bearer"})
 
-        # The address of the caller, too: the last token of a port that the network reaches may be removed while it is served.
+        # The client's address is checked, too: the last token may be removed while the port can be reached from the network.
         client = scope.get("client")
         if client is None or not is_loopback(client[0]):
             return failure(401, "without a token only this machine is served: make one with rota token", {"WWW-Authenticate": "Bearer"})
         if b"origin" in headers or headers.get(b"sec-fetch-site", b"none") != b"none":
-            return failure(403, "requests of web pages are refused where no token is set")
+            return failure(403, "requests from web pages are refused if no token is set")
         if not is_loopback(_without_port(headers.get(b"host", b"").decode("latin-1"))):
-            return failure(403, "the Host header must name this machine (localhost, 127.0.0.1 or [::1]) where no token is set")
+            return failure(403, "the Host header must name this machine (localhost, 127.0.0.1 or [::1]) if no token is set")
         return None
 
     def _note(self, scope: Scope, what: str) -> None:
-        """Logs a refused request; where there are many, once in a while and how many. The token itself is never told."""
+        """Logs a refused request; if there are many, only now and then with their number. The token itself is never logged."""
         self._unsaid += 1
         if time.monotonic() - self._said_at >= _SAY_S:
             client = scope.get("client")

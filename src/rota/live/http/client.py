@@ -36,8 +36,8 @@ except ImportError:
 
 __all__ = ["Client"]
 
-_ANSWER_S = 30.0  # for a request that the scheduler answers at once
-_CHANGE_S = 0.001  # for each of several jobs
+_ANSWER_S = 30.0  # timeout of a request that the scheduler answers at once
+_CHANGE_S = 0.001  # more time for each of several jobs
 _POLL_S = 60.0
 _PIECE = 2**20
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 0.5
@@ -48,7 +48,7 @@ _JOBS, _PLANS = TypeAdapter(list[Job]), TypeAdapter(list[PlanVersion])
 
 
 class Client:
-    """A connection to the scheduler: to the one of the default state directory, or at "unix:/path" or "http://host:port".
+    """A connection to a scheduler: that of the default state directory, or the one at "unix:/path" or "http://host:port".
 
     `token` is for a TCP address, by default `$ROTA_TOKEN`. Threads may share a client.
     """
@@ -57,13 +57,13 @@ class Client:
         self.address = f"unix:{socket_path(state_directory())}" if address is None else address
         token = token or os.environ.get("ROTA_TOKEN", "")
         if not token.isascii() or not token.isprintable():
-            raise BadSpec([Problem("token", "holds characters that no token has: is all of it there, and nothing else?")])
-        secure = self.address.startswith("https://")  # else nothing is ever verified, and loading the certificates takes 20 ms
+            raise BadSpec([Problem("token", "has characters that no token has: check that it is complete and has nothing added")])
+        secure = self.address.startswith("https://")  # without TLS no certificate is verified, and loading the certificates takes 20 ms
         if self.address.startswith("unix:/"):
             base, transport = "http://rota", httpx.HTTPTransport(uds=self.address.removeprefix("unix:"), verify=False)
         else:
             base, transport = _checked(self.address), httpx.HTTPTransport(verify=secure)
-        # A transport of our own is also why no proxy of the environment gets to see the token.
+        # With an explicit transport, no proxy from the environment sees the token.
         headers = {"Authorization": f"Bearer {token}"} if token else None
         self._http = httpx.Client(base_url=base, transport=transport, headers=headers, timeout=_timeout(_ANSWER_S), trust_env=False)
 
@@ -96,8 +96,8 @@ class Client:
     ) -> Submitted:
         """Queues a job, or one for each index of `array` (first and last); give `type` or `demand`.
 
-        It runs in `cwd`, by default the current directory, with the environment `env`, by default the present one (less the variables
-        that are not UTF-8 text).
+        It runs in `cwd`, by default the current directory, with the environment `env`, by default that of this process (without
+        variables that are not UTF-8 text).
         """
         if isinstance(argv, str):
             raise BadSpec([Problem("argv", 'must be a list: ["python", "train.py"]; for a shell: ["sh", "-c", "…"]', argv)])
@@ -141,7 +141,7 @@ class Client:
         return _JOBS.validate_json(self._ask("GET", "/jobs", params=params).content)
 
     def cancel(self, id: int, now: bool = False) -> Job:
-        """Takes a job out of the queue, or ends it if it runs: after a time of grace, or `now`."""
+        """Takes a job out of the queue, or ends it if it runs: after a grace period, or `now`."""
         return self._message(Job, "POST", f"/jobs/{int(id)}/cancel", params={"now": now})
 
     def hold(self, id: int) -> Job:
@@ -153,7 +153,7 @@ class Client:
         return self._message(Job, "POST", f"/jobs/{int(id)}/release")
 
     def change(self, action: Literal["cancel", "hold", "release"], ids: Iterable[int], now: bool = False) -> Changed:
-        """Cancels, holds or releases several jobs together: none of them starts because another one goes."""
+        """Cancels, holds or releases several jobs together: none of them starts because another one leaves."""
         try:
             request = ChangeRequest(action=action, ids=list(ids), now=now)
         except ValidationError as error:
@@ -162,7 +162,7 @@ class Client:
         return self._message(Changed, "POST", "/jobs/change", content=body, headers={"Content-Type": "application/json"}, timeout=longer)
 
     def wait(self, id: int, timeout_s: float | None = None) -> Job:
-        """Waits until the job has ended, or until the timeout: its `state` tells which."""
+        """Waits until the job has ended, or until the timeout: see its `state`."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             left = _POLL_S if until is None else min(_POLL_S, max(0.0, until - time.monotonic()))
@@ -171,12 +171,12 @@ class Client:
                 return job
 
     def log(self, id: int, offset: int = 0, limit: int = _PIECE) -> tuple[bytes, int, bool]:
-        """Output of a job from a byte on; the next offset; and whether the job has ended and nothing more comes."""
+        """Output of a job from an offset on; the next offset; and whether the job has ended and the output is complete."""
         answer = self._ask("GET", f"/jobs/{int(id)}/log", params={"offset": offset, "limit": limit})
         return answer.content, int(answer.headers["Rota-Next-Offset"]), answer.headers["Rota-Ended"] == "true"
 
     def follow(self, id: int) -> Iterator[bytes]:
-        """The output of a job from its beginning to its end, as it comes."""
+        """The output of a job from its beginning to its end, in parts as they arrive."""
         offset, pause = 0, _SHORTEST_PAUSE_S
         while True:
             data, offset, ended = self.log(id, offset)
@@ -212,9 +212,9 @@ class Client:
         return self._message(Status, "POST", "/plans/pin", params={"pinned": pinned})
 
     def events(self, after: int = 0, limit: int = 1000) -> list[dict[str, Any]]:
-        """The event log, oldest first, from the event behind `after` on."""
+        """The events after number `after`, oldest first."""
         answer = self._ask("GET", "/events", params={"after": after, "limit": limit})
-        # Not splitlines(), which also ends lines where JSON does not: at U+2028, for one.
+        # Not splitlines(), which also splits at characters that JSON allows in a line, such as U+2028.
         return [json.loads(line) for line in answer.text.split("\n") if line]
 
     def metrics(self) -> str:
@@ -234,7 +234,7 @@ class Client:
         except httpx.TimeoutException:
             raise NotReachable(f"the scheduler at {self.address} does not answer") from None
         except httpx.TransportError as error:
-            doubt = " before it answered: what was asked for may have been done or not, see rota jobs" if method == "POST" else ""
+            doubt = " before it answered: the request may or may not have been carried out, see rota jobs" if method == "POST" else ""
             raise NotReachable(f"the connection to the scheduler at {self.address} broke{doubt} ({error})") from None
         if answer.is_success:
             return answer
@@ -247,7 +247,7 @@ class Client:
         _close_sockets(cause)
         local = self.address.startswith("unix:")
         if not local and "SSL" in type(cause).__name__:
-            why = "it does not speak TLS, or not as expected; without a proxy before it, the address is http://…"
+            why = "it does not use TLS, or not as expected; without a proxy in front of it, the address is http://…"
         elif cause is None or cause.errno in (errno.ENOENT, errno.ECONNREFUSED):
             why = "start one with: rota serve plan.json" if local else "is it running, and is the address right?"
         elif local and cause.errno in (errno.EACCES, errno.EPERM):
@@ -258,7 +258,7 @@ class Client:
 
 
 def _close_sockets(error: BaseException | None) -> None:
-    """Closes what the HTTP library leaves open when it cannot connect to a Unix socket: found only in the frames of the error."""
+    """Closes the socket that the HTTP library leaves open if it cannot connect; it is found only in the frames of the error."""
     for frame, _ in walk_tb(error.__traceback__ if error is not None else None):
         for value in frame.f_locals.values():
             if isinstance(value, socket.socket):
@@ -285,11 +285,11 @@ def _folder(cwd: str | os.PathLike[str] | None) -> str:
     try:
         return os.getcwd() if cwd is None else os.path.abspath(cwd)
     except FileNotFoundError:
-        raise BadSpec([Problem("cwd", "the current directory is not there any more: go to another, or give an absolute path")]) from None
+        raise BadSpec([Problem("cwd", "the current directory does not exist any more: go to another, or give an absolute path")]) from None
 
 
 def _environment() -> dict[str, str]:
-    """The present environment, as far as it is text (JSON can carry nothing else), without the token, which would rest in the database."""
+    """The environment of this process without the token, which the database would keep, and variables that JSON cannot hold."""
     return {key: value for key, value in os.environ.items() if key != "ROTA_TOKEN" and _is_text(key) and _is_text(value)}
 
 

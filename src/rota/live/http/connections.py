@@ -1,8 +1,7 @@
-"""Connections to the scheduler: how many there may be, and how long each may take to say what it wants.
+"""Connections to the scheduler: how many there may be, and how long each may take to send its request.
 
-A stranger who opens a connection and says nothing, or half of something, has a descriptor for `_PATIENCE_S` and no longer. When a listener
-has as many connections as it may have, the oldest makes room that has not been let in, or else the oldest without a request: so half-open
-connections, however many, keep nobody out.
+A connection without a complete request is closed after `_PATIENCE_S`. When a listener has as many connections as allowed, it closes the
+oldest one without an accepted request, or else the oldest idle one. So incomplete connections, however many, do not block other clients.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from rota.live.http.auth import CONNECTION
 
 __all__ = ["accept"]
 
-_PATIENCE_S = 10.0  # for the first request of a connection, for a whole head, and for the next piece of a body
-_NO_ROOM_S = 0.05  # until it is looked again whether somebody made room
+_PATIENCE_S = 10.0  # for the first request of a connection, for the complete headers, and for the next part of a body
+_FULL_S = 0.05  # until the next check whether a connection was closed
 
 
 class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """One connection, which is timed."""
+    """One connection, with timeouts."""
 
     def __init__(self, **settings: Any) -> None:
         settings["app_state"] = {**settings["app_state"], CONNECTION: self}
         super().__init__(**settings)
-        self.let_in = False  # whether somebody with the right to ask has asked
+        self.let_in = False  # whether a request of it was accepted (see `auth`)
         self.since = self.loop.time()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -38,28 +37,28 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: Any) -> None:
-        """It has begun."""
+        """The connection was made."""
         super().connection_made(transport)
         self._be_patient()
 
     def data_received(self, data: bytes) -> None:
-        """A piece of a request. Before it is let in, the time is not prolonged by pieces."""
+        """A part of a request. Before a request is accepted, parts do not extend the timeout."""
         super().data_received(data)
         if self.let_in:
             self._be_patient()
 
     def enter(self) -> None:
-        """The request that is under way may be answered."""
+        """The present request is accepted."""
         self.let_in = True
         self._be_patient()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """It is over."""
+        """The connection is closed."""
         self._stop_timer()
         super().connection_lost(error)
 
     def drop(self) -> None:
-        """Ends it at once, whatever it is at, also if it is ending already and nobody takes the last of an answer."""
+        """Ends the connection at once, also if it is closing already and the client does not read the rest of an answer."""
         self.transport.abort()
 
     def _be_patient(self) -> None:
@@ -80,7 +79,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
 
 async def accept(listener: socket.socket, server: uvicorn.Server, most: int) -> None:
-    """Takes connections as long as it is not cancelled; never more than `most` of them are open, and one more."""
+    """Accepts connections until it is cancelled; at most `most` of them are open, and one more."""
     loop = asyncio.get_running_loop()
     listener.setblocking(False)
 
@@ -90,19 +89,19 @@ async def accept(listener: socket.socket, server: uvicorn.Server, most: int) -> 
     while True:
         try:
             taken, _ = await loop.sock_accept(listener)
-        except OSError:  # it was given up before it was taken, or there is no descriptor after all
-            await asyncio.sleep(_NO_ROOM_S)
+        except OSError:  # the client closed it before it was accepted, or no descriptor is free
+            await asyncio.sleep(_FULL_S)
             continue
         while len(server.server_state.connections) >= most:
-            await asyncio.sleep(0 if _make_room(server) else _NO_ROOM_S)
+            await asyncio.sleep(0 if _drop_one(server) else _FULL_S)
         try:
             await loop.connect_accepted_socket(made, taken)
         except OSError:
             taken.close()
 
 
-def _make_room(server: uvicorn.Server) -> bool:
-    """Drops the connection that can be missed most: the oldest stranger, or else the oldest that rests. Whether there is one."""
+def _drop_one(server: uvicorn.Server) -> bool:
+    """Closes the oldest connection without an accepted request, or else the oldest idle one. Returns whether there is one."""
     connections = [one for one in server.server_state.connections if isinstance(one, Connection)]
     candidates = [one for one in connections if not one.let_in] or [one for one in connections if one.is_idle]
     if candidates:

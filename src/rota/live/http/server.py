@@ -1,6 +1,6 @@
 """Serves the HTTP interface inside a running event loop: a Unix socket that only its owner may open, or a TCP port.
 
-Each listener has connections of its own (`connections`): whoever crowds the port does not keep the owner from the socket.
+Each listener has its own limit of connections (`connections`): many clients of the port do not block the owner's socket.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from rota.live.http.connections import accept
 
 __all__ = ["check_address", "serve_http"]
 
-_KEEP_ALIVE_S = 75  # longer than the client keeps an idle connection, so that it is never the server that hangs up first
+_KEEP_ALIVE_S = 75  # longer than the client keeps an idle connection, so that the server never closes it first
 _SHUTDOWN_S = 2
-_BACKLOG = 512  # connections that the kernel keeps until they are taken
+_BACKLOG = 512  # connections that the kernel queues until they are accepted
 
 
 @asynccontextmanager
 async def serve_http(app: FastAPI, *, unix: Path | None = None, tcp: tuple[str, int] | None = None) -> AsyncIterator[str]:
     """Serves `app` (of `make_app`) on one listener while the block runs; gives its address as the client takes it.
 
-    A socket file that is there already is taken for one of a dead scheduler and replaced: hold the lock of the state directory.
-    At the end of the block long polls are answered at once, other requests have two seconds.
+    An existing socket file is taken to be that of a dead scheduler and is replaced: hold the lock of the state directory.
+    At the end of the block long polls are answered at once; other requests have two seconds.
     """
     if (unix is None) == (tcp is None):
         raise ValueError("give either unix or tcp")
@@ -59,7 +59,7 @@ async def serve_http(app: FastAPI, *, unix: Path | None = None, tcp: tuple[str, 
 
 
 class _Server(uvicorn.Server):
-    """uvicorn as a guest in the loop of another: no signal handlers, and no tick ten times a second while nothing happens."""
+    """uvicorn inside an existing event loop: without signal handlers, and without its tick ten times a second."""
 
     def __init__(self, app: FastAPI, listener: socket.socket) -> None:
         super().__init__(
@@ -70,9 +70,9 @@ class _Server(uvicorn.Server):
                 log_config=None,
                 log_level="warning",
                 access_log=False,
-                date_header=False,  # the tick is there for this header
+                date_header=False,  # the tick is needed for this header only
                 server_header=False,
-                proxy_headers=False,  # the address of the caller must be the true one
+                proxy_headers=False,  # the client's address must not come from a header
                 timeout_keep_alive=_KEEP_ALIVE_S,
                 timeout_graceful_shutdown=_SHUTDOWN_S,
             )
@@ -100,10 +100,10 @@ class _Server(uvicorn.Server):
 def _bind_unix(path: Path) -> Iterator[tuple[socket.socket, str]]:
     if os.path.lexists(path):
         if not stat.S_ISSOCK(path.lstat().st_mode):
-            raise BadSpec([Problem(str(path), "is not a socket: move it away, the scheduler's socket belongs there")])
+            raise BadSpec([Problem(str(path), "is not a socket: move it away, the scheduler needs this path for its socket")])
         path.unlink()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        mask = os.umask(0o177)  # not chmod afterwards: it would be open to others for a moment
+        mask = os.umask(0o177)  # not chmod afterwards: other users could open it for a moment
         try:
             listener.bind(os.fsencode(path))
         finally:
@@ -117,7 +117,7 @@ def _bind_unix(path: Path) -> Iterator[tuple[socket.socket, str]]:
 
 
 def check_address(host: str, protected: bool) -> None:
-    """An address that others can reach needs a token."""
+    """Refuses an address that others can reach if there is no token."""
     if not is_loopback(host) and not protected:
         rule = "others can reach this address, so it needs a token: make one first (rota token add NAME), or listen on 127.0.0.1"
         raise BadSpec([Problem("--tcp", rule, host)])
@@ -132,6 +132,6 @@ def _bind_tcp(host: str, port: int, *, protected: bool) -> Iterator[tuple[socket
     except OSError as error:
         raise RotaError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
     with listener:
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # connections inherit it; without, answers wait for 40 ms
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # connections inherit it; without it, answers wait for 40 ms
         name = f"[{host}]" if ":" in host else host
         yield listener, f"http://{name}:{listener.getsockname()[1]}"

@@ -1,7 +1,7 @@
-"""Tokens for the scheduler's TCP port: who holds one may do all that the scheduler's user may do with it.
+"""Tokens for the scheduler's TCP port: a client with a token may do everything that the scheduler's user may do.
 
-A token is shown once, when it is made. The file keeps its SHA-256 only: a token has 256 random bits, so that nobody finds it from the hash,
-and a slow hash as for passwords would protect nothing more.
+A token is shown once, when it is made. The file keeps only its SHA-256: a token has 256 random bits and cannot be found from the hash, so a
+slow hash as for passwords would add no protection.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rota.errors import BadSpec, Problem
 
 __all__ = ["Tokens"]
 
-_PREFIX = "rota_"  # so that a token is known for what it is where it should not be: in a log, in a repository
+_PREFIX = "rota_"  # so that a token is recognized where it should not be: in a log, in a repository
 _BYTES = 32
 _LONGEST_NAME = 200
 
@@ -38,7 +38,7 @@ class _Entry:
 
 
 class Tokens:
-    """The tokens in a file, which is read anew when it has changed. A file that is not there holds none."""
+    """The tokens in a file, which is read again when it has changed. A missing file has no tokens."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -57,11 +57,11 @@ class Tokens:
         return token
 
     def remove(self, name: str) -> None:
-        """Makes the token of this name worthless at once."""
+        """Removes the token of this name; it is invalid at once."""
         with self._locked():
             if name not in (known := self.names()):
                 have = ", ".join(known) or "none"
-                raise BadSpec([Problem("name", f"there is no token of this name; there is: {have}", name)])
+                raise BadSpec([Problem("name", f"there is no token of this name; the tokens are: {have}", name)])
             self._write(tuple(entry for entry in self._entries if entry.name != name))
 
     def names(self) -> list[str]:
@@ -71,14 +71,14 @@ class Tokens:
 
     @property
     def required(self) -> bool:
-        """Whether a token is needed: once there was one, always. Taking the last one away lets nobody in, rather than everybody."""
+        """Whether a token is needed: always, once there was one. After the last token is removed, no request is accepted."""
         return self.path.exists()
 
     def check(self, token: str) -> str | None:
         """The name of this token, or None if there is no such token."""
         self._load()
         given, found = _hash(token), None
-        for entry in self._entries:  # all of them, whichever it is: the time tells nothing about the token
+        for entry in self._entries:  # compares with all of them, so that the time does not depend on the token
             if hmac.compare_digest(entry.sha256, given):
                 found = entry.name
         return found
@@ -94,14 +94,14 @@ class Tokens:
         except FileNotFoundError:
             self._entries, self._seen = (), None
             return
-        # A damaged file is an error at every request, and never the same as "no tokens, so everybody may".
+        # A damaged file is an error at every request; it must not mean that no token is needed.
         try:
             rows = json.loads(data)["tokens"]
             self._entries = tuple(_Entry(str(row["name"]), bytes.fromhex(row["sha256"]), float(row["created"])) for row in rows)
             self._seen = seen
         except (ValueError, KeyError, TypeError):
             self._seen = None
-            rule = "is not a file of tokens: nobody is let in; repair it, or delete it and add the tokens anew"
+            rule = "is not a file of tokens, so no request is accepted: repair it, or delete it and add the tokens again"
             raise BadSpec([Problem(str(self.path), rule)]) from None
 
     def _write(self, entries: tuple[_Entry, ...]) -> None:
@@ -112,14 +112,14 @@ class Tokens:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            new.replace(self.path)  # whole or not at all
+            new.replace(self.path)  # atomically
         finally:
             new.unlink(missing_ok=True)
         self._load()
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Two that add at the same time wait for each other. The lock is on the directory, as the file itself is replaced."""
+        """Two processes that change the file wait for each other. The lock is on the directory, because the file itself is replaced."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -130,5 +130,5 @@ class Tokens:
 
 
 def _hash(token: str) -> bytes:
-    # What comes with a request may hold anything: "surrogatepass" only so that this cannot fail.
+    # A request may contain any characters: with "surrogatepass" this cannot fail.
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

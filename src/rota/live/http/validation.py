@@ -1,4 +1,4 @@
-"""What pydantic found wrong in a request, in our words: more rules than a spec file can break (see `rota.errors`)."""
+"""Validation errors of pydantic as texts of Rota: more rules than those of a spec file (see `rota.errors`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rota.errors import Problem, problems_of
 
 __all__ = ["problems_in"]
 
-_MOST = 20  # one wrong value may be wrong ten thousand times
+_MOST = 20  # the same error may occur ten thousand times
 
 _RULES = {
     "too_long": "must have at most {max_length} entries",
@@ -23,7 +23,7 @@ _RULES = {
 
 
 def problems_in(details: Sequence[Any]) -> list[Problem]:
-    """The problems of a pydantic or FastAPI validation error, given by its `errors()`; at most 20 of them are told."""
+    """The problems of a pydantic or FastAPI validation error, given by its `errors()`; at most 20 of them."""
     problems = [_problem(detail) for detail in details[:_MOST]]
     if len(details) > _MOST:
         problems.append(Problem("request", f"and {len(details) - _MOST:,} more problems"))
@@ -31,7 +31,7 @@ def problems_in(details: Sequence[Any]) -> list[Problem]:
 
 
 def _problem(detail: Any) -> Problem:
-    # A place may hold the name of a variable, so anything: it is shown on one line.
+    # A place may contain the name of a variable, so any characters: it is shown on one line.
     place = ".".join(part if (part := str(step)).isprintable() else repr(part) for step in detail["loc"])[:200] or "request"
     if (rule := _RULES.get(detail["type"])) is None:
         (known,) = problems_of(SimpleNamespace(errors=lambda include_url: [detail]))

@@ -1,6 +1,6 @@
-"""Counts that forget: events of the past s seconds ago count e^(−s/window), and so does the exposure they are held against.
+"""Counts that forget: an event s seconds ago counts e^(−s/window), and so does the exposure that it is compared with.
 
-`learning` says what is made of them.
+`learning` says how they are used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Count:
         self.count = self.exposure = self.exposure2 = 0.0
 
     def advance(self, t: float, window: float) -> float:
-        """Lets time pass, and forgets; a clock that steps back stands still. Returns the factor of forgetting."""
+        """Advances the time and forgets; a clock that steps back is taken to stand still. Returns the factor of forgetting."""
         gap = (t - self.at) / window
         if gap <= 0:
             return 1.0
@@ -39,11 +39,11 @@ class Count:
         return self.count * worth, self.exposure * worth
 
 
-_MOST_BURSTS = 1000  # remembered of each type: enough for what may still be withdrawn
+_MOST_BURSTS = 1000  # bursts remembered per type: enough for jobs that may still be withdrawn
 
 
 class Arrivals(Count):
-    """Arrivals of a type, with what came in bursts. `recent` has the last bursts of several jobs: [first time, last time, jobs]."""
+    """Arrivals of a type, and their bursts. `recent` has the last bursts of several jobs: [first time, last time, jobs]."""
 
     FIELDS = (*Count.FIELDS, "squares", "bursts", "burst", "until")
     __slots__ = ("began", "burst", "bursts", "recent", "squares", "until")
@@ -51,7 +51,7 @@ class Arrivals(Count):
     def __init__(self, t: float) -> None:
         super().__init__(t, 1.0)
         self.squares = self.bursts = 0.0  # Σ e^(−2s/w) over jobs, and Σ n² e^(−2s/w) over bursts of n
-        self.burst, self.began, self.until = 0.0, t, -math.inf  # jobs of the last burst, since and until when it goes on
+        self.burst, self.began, self.until = 0.0, t, -math.inf  # of the last burst: its jobs, its beginning, its end
         self.recent: list[list[float]] = []
 
     def advance(self, t: float, window: float) -> float:
@@ -62,7 +62,7 @@ class Arrivals(Count):
         return f
 
     def add(self, t: float, jobs: int, window: float, burst_s: float) -> None:
-        """So many arrive; with those that came less than `burst_s` ago they are one burst."""
+        """Counts `jobs` arrivals; with arrivals less than `burst_s` ago they form one burst."""
         self.advance(t, window)
         if self.at > self.until:
             self.burst, self.began, self.until = 0.0, self.at, self.at + burst_s
@@ -77,7 +77,7 @@ class Arrivals(Count):
             self.recent[-1][2] = self.burst
 
     def withdraw(self, t: float, arrived: float, window: float) -> None:
-        """One that came at `arrived` is taken back, out of its burst as well: as if it had never come."""
+        """Removes a job that arrived at `arrived`, from its burst as well, as if it had never arrived."""
         self.advance(t, window)
         weight = math.exp(-max(self.at - arrived, 0.0) / window)
         mates = 0.0  # the others of its burst
@@ -94,12 +94,12 @@ class Arrivals(Count):
         self.bursts = max(self.bursts - (2 * mates + 1) * weight**2, 0.0)  # (b + 1)² − b²
 
     def dispersion(self) -> float:
-        """Jobs per burst, as a typical job sees it: what arrives together is worth one."""
+        """Mean jobs per burst, weighted by jobs: a burst counts as one observation."""
         return max(self.bursts / self.squares, 1.0) if self.squares > 0 else 1.0
 
 
 class Ends(Count):
-    """Ends of a type, with what tells how much the sizes vary."""
+    """Ends of a type, and the variation of their sizes."""
 
     FIELDS = (*Count.FIELDS, "sizes", "sizes2", "logs", "above", "above2")
     __slots__ = ("above", "above2", "logs", "sizes", "sizes2")
@@ -119,7 +119,7 @@ class Ends(Count):
         return f
 
     def add(self, t: float, size: float, window: float) -> None:
-        """A job of this size ends."""
+        """Counts the end of a job of this size."""
         self.advance(t, window)
         self.count += 1
         self.sizes += size
@@ -132,10 +132,10 @@ class Ends(Count):
             self.above2 += over * over
 
     def dispersion(self, planned: float) -> float:
-        """cv² of the sizes: as planned, as seen, that of a lognormal law with the spread seen above the median, 1, whichever is most.
+        """cv² of the sizes: the largest of the planned one, the observed one, 1, and a lognormal one with the spread above the median.
 
-        A small sample of heavy-tailed sizes holds none of the largest ones and shows too little variation; its logarithms show the tail.
-        Those below the median do not matter, and would make exponential sizes look four times as variable as they are.
+        A small sample of heavy-tailed sizes has none of the largest ones and shows too little variation; its logarithms show the tail.
+        Logarithms below the median are left out: they would make exponential sizes look four times as variable as they are.
         """
         seen = self.sizes2 * self.count / self.sizes**2 - 1 if self.sizes > 0 else 0.0
         tail = math.expm1(min(self.above2 / self.above, 20.0)) if self.above > 0 else 0.0

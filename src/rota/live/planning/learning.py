@@ -1,4 +1,4 @@
-"""What the scheduler learns: how often each type arrives and how long its jobs run; and whether that is still what was planned.
+"""What the scheduler learns: the arrival rate and the mean size of each type, and whether they still agree with the plan.
 
 Arrivals and ends are both counts against an exposure, and are treated alike (`counting`):
 
@@ -12,8 +12,8 @@ about half a size over the time seen; that errs on the side of more load.
 
 *Forgetting.* What happened s seconds ago counts e^(−s/window). If Y is such a count, x the exposure weighted in the same way and v the
 exposure weighted by the square, then Y has mean λx and variance λv: as much as a Poisson count of mean λx²/v. So n = Y·x/v is the effective
-number of jobs, in the long run twice those that arrive in a window. What is not independent counts less: arrivals in one burst (an array,
-a loop that submits) by the size-weighted mean burst, ends by the squared coefficient of variation of the sizes.
+number of jobs, in the long run twice those that arrive in a window. Dependent events count less: arrivals in one burst (an array, a
+loop that submits) by the size-weighted mean burst, ends by the squared coefficient of variation of the sizes.
 
 *Estimates* are drawn to the plan as if it were `PRIOR` jobs (a Gamma law as prior), so that there is one from the start and a rare type
 never has rate 0, which no rota would serve.
@@ -40,10 +40,10 @@ from rota.live.planning.counting import Arrivals, Ends
 __all__ = ["Drift", "Estimate", "Learner"]
 
 DAY_S = 86_400.0
-PRIOR = 2.0  # jobs that the plan counts for
-LEAST_JOBS = 20.0  # effective jobs, seen or expected, before anything is said
-LEAST_CHANGE = 0.25  # of the type's work, relative (down: by the same factor)
-LEAST_LOAD = 0.02  # change of the load, or of the share in all work where the load of a slot is not known
+PRIOR = 2.0  # the weight of the plan, in jobs
+LEAST_JOBS = 20.0  # effective jobs, seen or expected, before a drift is reported
+LEAST_CHANGE = 0.25  # relative change of the type's work (a decrease: by the same factor)
+LEAST_LOAD = 0.02  # change of the load; or of the share of all work if the load of a slot is unknown
 WINDOWS_PER_FALSE_ALARM = 1000.0
 _BURST = 0.05  # arrivals within so many mean gaps (of the plan) of the first one are one burst
 
@@ -59,20 +59,20 @@ class Estimate:
     ends: tuple[float, ...]
     arrival_error: tuple[float, ...]
     size_error: tuple[float, ...]
-    span_s: float  # how much time that is: the window, or less at the beginning
+    span_s: float  # the time covered: the window, or less at the beginning
     load: float | None  # a lower bound on the system load, exact while the plan's bottleneck stays the same; None if slots have no price
     load_error: float | None  # its standard error
 
     @property
     def overload(self) -> str:
-        """Words for a load that is surely (nineteen times in twenty) not below 1; '' otherwise."""
+        """A warning if the load is not below 1, with a confidence of 95 %; '' otherwise."""
         if self.load is None or self.load_error is None or self.load - 1.645 * self.load_error < 1:
             return ""
         return f"the load is {self.load:.3g} ± {1.96 * self.load_error:.2g}: {self.load - 1:.1%} more work comes than the server can do"
 
     @property
     def basis(self) -> str:
-        """What the load was estimated from. Short jobs after a fresh start say much about arrivals and little about sizes."""
+        """What the load was estimated from. Soon after the start, arrivals are known much better than sizes."""
         seen = f"{sum(self.jobs):,.0f} jobs came and {sum(self.ends):,.0f} ended in the last {rough_duration(self.span_s)}"
         return f"the work that arrives, not what runs now: {seen}, beside {PRIOR:g} of each type as planned"
 
@@ -84,7 +84,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Drift:
-    """Rates or sizes that are no longer the planned ones. `reason` says it in words; `z` is how far the worst is out, in deviations."""
+    """Rates or sizes that no longer agree with the plan. `reason` is a text; `z` is the largest deviation, in standard deviations."""
 
     types: tuple[str, ...]
     reason: str
@@ -92,7 +92,7 @@ class Drift:
 
 
 class Learner:
-    """Follows arrivals, jobs in service and ends by their times in seconds, by any clock that does not step back.
+    """Counts arrivals, jobs in service and ends. Times are in seconds, of any clock that does not step back.
 
     The plan: `arrival_rate` per second, `mean_size` in seconds, where known `size_cv` (1 if exponential) and `slot_load`, what one busy
     slot of a type adds to the load (`Load.type_price`).
@@ -115,7 +115,7 @@ class Learner:
         self.window_s = float(window_s)
         self._arrivals = [Arrivals(t) for _ in self.names]
         self._ends = [Ends(t) for _ in self.names]
-        self._resumed, self._paused_s = -math.inf, 0.0  # when a state was taken up, and how long nobody had counted before
+        self._resumed, self._paused_s = -math.inf, 0.0  # when a state was restored, and how long nothing was counted before that
         self._z = _threshold(4 * max(len(self.names), 1) * WINDOWS_PER_FALSE_ALARM)
         self.replan(arrival_rate, mean_size, size_cv=size_cv, slot_load=slot_load)
 
@@ -127,7 +127,7 @@ class Learner:
         size_cv: Sequence[float] | None = None,
         slot_load: Sequence[float] | None = None,
     ) -> None:
-        """Another plan to hold what is seen against; what was seen is kept."""
+        """Compares with another plan from now on; what was seen is kept."""
         K = len(self.names)
         self.planned_rate = tuple(float(rate) for rate in arrival_rate)
         self.planned_size = tuple(float(size) for size in mean_size)
@@ -156,25 +156,25 @@ class Learner:
         self._arrivals[i].add(t, jobs, self.window_s, self._burst_s[i])
 
     def withdrawn(self, i: int, t: float, arrived: float) -> None:
-        """A job that arrived at `arrived` was cancelled before it ran: as if it had never come."""
-        if arrived < self._resumed:  # by the clock that stood still meanwhile
+        """A job that arrived at `arrived` was cancelled before it ran: it counts as if it had never arrived."""
+        if arrived < self._resumed:  # on the learner's clock, which stood still meanwhile
             arrived = min(arrived + self._paused_s, self._resumed)
         self._arrivals[i].withdraw(t, arrived, self.window_s)
 
     def serving(self, i: int, t: float, jobs: int) -> None:
-        """From now on so many jobs of type i are in service. To be called when the number changes (an end changes it, too)."""
+        """Sets the number of type-i jobs in service from now on. Call it whenever the number changes (an end changes it, too)."""
         seen = self._ends[i]
         seen.advance(t, self.window_s)
         seen.speed = float(jobs)
 
     def finished(self, i: int, t: float, size_s: float) -> None:
-        """A job of type i ended, well or not, after so much time in service."""
+        """A job of type i ended, successfully or not, after this time in service."""
         self._ends[i].add(t, size_s, self.window_s)
 
     # ------------------------------------------------------------------------------------------------------ what is known
 
     def estimate(self, t: float) -> Estimate:
-        """Rates and sizes as seen, drawn a little to the plan."""
+        """Estimates of rates and sizes, drawn a little to the plan."""
         rates, sizes, errors, size_errors = [], [], [], []
         for i, (arrivals, ends) in enumerate(zip(self._arrivals, self._ends, strict=True)):
             arrivals.advance(t, self.window_s)
@@ -208,7 +208,7 @@ class Learner:
         )
 
     def drift(self, estimate: Estimate) -> Drift | None:
-        """Which types are no longer as planned, if any; to be asked as often as one likes."""
+        """The types that no longer agree with the plan, if any. It may be called as often as needed."""
         found = []
         for i, name in enumerate(self.names):
             arrivals, ends = self._arrivals[i], self._ends[i]
@@ -216,7 +216,7 @@ class Learner:
             m, y = ends.effective(ends.dispersion(self._cv2[i]))
             rate_z = _deviation(n, x * self.planned_rate[i])
             size_z = -_deviation(m, y / self.planned_size[i])  # fewer ends than expected: longer jobs
-            # What is not significant is taken as planned: else one sure change would let an unsure one count.
+            # A change that is not significant counts as none: otherwise one significant change would let another one count.
             rate = estimate.arrival_rate[i] if abs(rate_z) > self._z else self.planned_rate[i]
             size = estimate.mean_size_s[i] if abs(size_z) > self._z else self.planned_size[i]
             if self._material(i, rate * size):
@@ -243,7 +243,7 @@ class Learner:
     # ------------------------------------------------------------------------------------------------------ kept over restarts
 
     def state(self, t: float) -> dict[str, Any]:
-        """What was seen by now, as plain data for JSON; the plan is not in it."""
+        """What was seen so far, as plain data for JSON, without the plan."""
         for seen in (*self._arrivals, *self._ends):
             seen.advance(t, self.window_s)
         return {
@@ -264,14 +264,14 @@ class Learner:
         }
 
     def restore(self, state: Mapping[str, Any], t: float, paused_s: float = 0.0) -> None:
-        """Takes up a `state` at time `t`: the clock may be another one, and the time between does not count, for nobody could submit.
+        """Restores a `state` at time `t`, which may be of another clock. The time between does not count: no jobs could be submitted.
 
-        `paused_s` is how long that was, as far as it is known.
+        `paused_s` is the length of that time, 0 if it is unknown.
 
-        Types are found by name; new ones begin anew. Say how many jobs are `serving` next.
+        Types are found by name; new ones start empty. Call `serving` next.
         """
         if state.get("version") != 1 or state.get("window_s") != self.window_s:
-            return  # another window weighs the past differently: begin anew
+            return  # another window weights the past differently: start empty
         for i, name in enumerate(self.names):
             saved = state["types"].get(name)
             if saved is None:
@@ -301,7 +301,7 @@ def _deviation(n: float, m: float) -> float:
 
 
 def _threshold(times: float) -> float:
-    """The z with times · z φ(z) = 1: the level that a normal process with memory passes once in so many times its memory."""
+    """The z with times · z φ(z) = 1: the level that a normal process with memory passes once in `times` times its memory."""
     z = 4.0
     for _ in range(50):  # z = √(2 ln(times z / √2π)), a contraction
         z = math.sqrt(2 * math.log(max(times * z / math.sqrt(2 * math.pi), 2.0)))

@@ -1,7 +1,7 @@
 """The planner: which plan is in use, what is learnt about the jobs, and when the plan is made anew.
 
-Every minute the rates and sizes seen are held against the plan's. Where they drifted, a process of its own designs the rota again; the new
-plan is swapped in without touching a running job, with its reason, unless the plan in use is pinned.
+Every minute the observed rates and sizes are compared with the plan's. If they drifted, a separate process designs the rota again. The new
+plan comes into use, with its reason, without affecting running jobs, unless the plan in use is pinned.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ __all__ = ["Planner", "choose_plan"]
 
 _DAY_S = 86_400.0
 _LOOK_S = 60.0
-_LOAD_S = 10.0  # for the load of a plan
+_LOAD_S = 10.0  # time limit for computing the load of a plan
 
 
 def choose_plan(database: Database, given: PlanFile | None) -> tuple[int, PlanFile]:
-    """The plan to run: the one given, if it is not the one given last time; then, or without one, the one that was in use."""
+    """The plan to run: the given one, if it differs from the one given last time; otherwise the one that was in use."""
     rows = {row.number: row for row in database.plans()}
     text = None if given is None else plan_file_to_json(given)
     if rows and (text is None or text == database.note("given")):
@@ -52,7 +52,7 @@ def choose_plan(database: Database, given: PlanFile | None) -> tuple[int, PlanFi
         before = _kept(database.plan_in_use()).system.resources
         if before != given.system.resources:
             has, had = ", ".join(given.system.resources), ", ".join(before)
-            raise Refused(f"{len(live)} jobs were promised {had}; this plan has {has}: let them end first, or give another directory")
+            raise Refused(f"{len(live)} jobs need {had}; this plan has {has}: let them end first, or give another directory")
     _check(given)
     number = max(rows, default=0) + 1
     database.write(plans=[_row(number, given, "given at the start")], notes={"plan": number, "given": text, "pinned": False})
@@ -68,9 +68,9 @@ def _kept(row: PlanRow) -> PlanFile:
 
 
 def _check(plan: PlanFile) -> None:
-    """Raises if a plan cannot be run, before it is written down as the one in use."""
+    """Raises if a plan cannot be run, before it is stored as the one in use."""
     if OWN_TYPE in plan.system.names:
-        raise BadSpec([Problem(f"jobs.{OWN_TYPE}", "is what jobs that no type encloses are called: give the type another name")])
+        raise BadSpec([Problem(f"jobs.{OWN_TYPE}", "is the name of jobs that no type encloses: give the type another name")])
     Scheduler(plan.system, plan.policy, seeded(np.random.SeedSequence(0)), stop=plan.live.preemption)
     Allocation(plan.system, plan.live)
 
@@ -83,25 +83,25 @@ def _row(number: int, plan: PlanFile, reason: str) -> PlanRow:
 class Planner:
     """Learns from what happens to the jobs and keeps the plan up to date."""
 
-    def __init__(self, executor: Executor, plan: PlanFile, tell: Callable[[str], None]) -> None:
-        self._executor, self._database, self._tell = executor, executor.database, tell
+    def __init__(self, executor: Executor, plan: PlanFile, log_line: Callable[[str], None]) -> None:
+        self._executor, self._database, self._log_line = executor, executor.database, log_line
         self.plan, self.pinned, self.redesigning = plan, bool(executor.database.note("pinned")), False
         self.load, weights = self._weights(plan)  # the load of the plan
         self.learner = Learner(plan.system.names, *self._planned(plan), _window_s(plan), **weights, t=boot_now())
         self._served = np.full(len(plan.system.names), -1)
-        self._came: dict[int, float] = {}  # when each job joined the queue, of those that came to this daemon
+        self._came: dict[int, float] = {}  # when each job that was submitted to this daemon joined the queue
         self._overloaded = False
-        self._tasks = Tasks(tell)
+        self._tasks = Tasks(log_line)
         self._timer: asyncio.TimerHandle | None = None
         executor.on_outcome = self._observe
 
     def open(self) -> None:
-        """Begins to look, once a minute."""
+        """Starts to check once a minute."""
         if (kept := self._database.note("learner")) is not None:
             try:
                 self.learner.restore(kept, boot_now(), max(time.time() - kept.get("saved", time.time()), 0.0))
             except (AttributeError, KeyError, TypeError, ValueError):
-                self._tell("what was learnt before cannot be read: learning begins anew")
+                self._log_line("the saved estimates cannot be read: learning begins anew")
         self._later()
         if not self.plan.predicted:
             self._tasks.start(self._predict())
@@ -123,7 +123,7 @@ class Planner:
 
     @staticmethod
     def _weights(plan: PlanFile) -> tuple[float, dict[str, Any]]:
-        """The load of a plan, and what the learner weighs by."""
+        """The load of a plan, and the weights for the learner."""
         sizes = plan.system.sizes
         cv = [max(size.moment(2) / size.moment(1) ** 2 - 1, 0.0) ** 0.5 for size in sizes]
         best = system_load(plan.system, time_limit_s=_LOAD_S)
@@ -152,11 +152,11 @@ class Planner:
         self._served = running.copy()
 
     def estimate(self) -> Estimate:
-        """What is known now."""
+        """The present estimates."""
         return self.learner.estimate(boot_now())
 
     def learnt(self) -> System:
-        """The system with the rates and sizes that were seen, drawn a little to the plan's."""
+        """The system with the estimated rates and sizes, drawn a little to the plan's."""
         return self._learnt(self.estimate())
 
     def _learnt(self, estimate: Estimate) -> System:
@@ -171,9 +171,9 @@ class Planner:
         estimate = self.estimate()
         if bool(estimate.overload) != self._overloaded:
             self._overloaded = not self._overloaded
-            self._tell(estimate.overload or f"the load is no longer surely above 1: {estimate.load:.3g}")
+            self._log_line(estimate.overload or f"the load is no longer clearly above 1: {estimate.load:.3g}")
         if self.plan.live.learn and not self.pinned and not self.redesigning and (drift := self.learner.drift(estimate)) is not None:
-            self._tell(f"{drift.reason}: designing anew")
+            self._log_line(f"{drift.reason}: designing anew")
             self._tasks.start(self._redesign(estimate, drift.reason))
 
     def _keep(self) -> None:
@@ -181,7 +181,7 @@ class Planner:
             learnt = {"saved": time.time(), **self.learner.state(boot_now())}
             self._database.write(notes={"learner": learnt, "measures": self._executor.measures.state()})
         except DiskFull as error:
-            self._tell(str(error))
+            self._log_line(str(error))
 
     # ------------------------------------------------------------------------------------------------------------ other plans
 
@@ -208,30 +208,30 @@ class Planner:
         try:
             return await replan(system, self.plan.policy, design=design)
         except RotaError as error:
-            self._tell(f"no new plan: {error}")
+            self._log_line(f"no new plan: {error}")
             return None
-        except Exception as error:  # nothing was changed: the plan in use goes on
-            self._tell(f"no new plan: {type(error).__name__}: {error}")
+        except Exception as error:  # nothing was changed: the plan stays in use
+            self._log_line(f"no new plan: {type(error).__name__}: {error}")
             return None
         finally:
             self.redesigning &= not design
 
     def _install(self, row: PlanRow, plan: PlanFile, *, pinned: bool, new: bool = True) -> None:
-        """Swaps a plan in, with its settings. No running job is touched. What may fail comes first: then the old plan goes on."""
+        """Switches to a plan and its settings. Running jobs are not affected. Steps that may fail come first: then the old plan stays."""
         random = seeded(np.random.SeedSequence([self._executor.seed, row.number, int(time.time())]))
         load, weights = self._weights(plan)
         self._database.write(plans=[row] if new else [], notes={"plan": row.number, "pinned": pinned})
         self.plan, self.pinned, self.load = plan, pinned, load
         if self.learner.window_s == _window_s(plan):
             self.learner.replan(*self._planned(plan), **weights)
-        else:  # another window weighs the past differently: it begins anew
+        else:  # another window weights the past differently: learning begins anew
             self.learner = Learner(plan.system.names, *self._planned(plan), _window_s(plan), **weights, t=boot_now())
             self._served[:] = -1
         self._executor.install(plan, row.number, random, row.reason)
-        self._tell(f"plan {row.number} ({row.policy}, load {row.load:.3g}) in use: {row.reason}")
+        self._log_line(f"plan {row.number} ({row.policy}, load {row.load:.3g}) in use: {row.reason}")
 
     def use(self, number: int) -> PlanVersion:
-        """Goes back to a plan, and pins it: otherwise the next look would undo that."""
+        """Returns to a plan and pins it: otherwise the next check could replace it."""
         row = next((row for row in self._database.plans() if row.number == number), None)
         if row is None:
             raise NoSuchPlan(f"there is no plan {number}")
@@ -276,13 +276,13 @@ def _window_s(plan: PlanFile) -> float:
 
 
 def _server(plan: PlanFile) -> tuple[Any, ...]:
-    """What two plans must agree in so that one can take the place of the other while jobs run."""
+    """What two plans must have in common so that one can replace the other while jobs run."""
     system = plan.system
     return system.resources, system.capacity.tolist(), system.names, system.demand.tolist(), plan.live.unit_s
 
 
 def _predicted(new: Replanned) -> dict[str, dict[str, float]]:
-    """What is known of each type."""
+    """Data about each type."""
     return {
         name: {key: value for key in ("mean", "p50", "p95", "p99") if (value := getattr(row, key)) is not None}
         for name, row in new.predicted.items()

@@ -1,16 +1,16 @@
-"""A new plan beside the running scheduler, in a process of its own: `python -m rota.live.planning.replan`.
+"""Makes a new plan in a separate process beside the running scheduler: `python -m rota.live.planning.replan`.
 
-One JSON object comes in on standard input, one goes out on standard output:
+It reads one JSON object from standard input and writes one to standard output:
 
     { "system": its tables, "policy": the policy in use, as in its file, "design": true, "time_limit_s": 60, "jobs": 200000, "seed": 0 }
     { "policy": …, "load": 0.83, "kept": false, "predicted": { "train": { "mean": 2.1, "p50": …, "p95": …, "p99": … } }, "remark": "",
       "time_s": 3.2 }
 
-or { "error": text }. A rota is designed anew with the preemption model, backfilling and slots of the one in use, and takes its place only
-if it is better by simulation on the same jobs; other policies stay, and are predicted. Times are in the system's unit.
+or { "error": text }. A rota is designed anew with the preemption model, backfilling and slots of the one in use, and replaces it only
+if it is better in a simulation of the same jobs. Other policies stay, and only their predictions are new. Times are in the system's unit.
 
-Predictions are those of a simulation, the mean of a rota that of the exact analysis where there is one. At a load of 1 and above there is
-nothing to predict: the rota is designed for the same mix at load 0.95, and `load` tells the truth.
+Predictions come from a simulation; the mean of a rota comes from the exact analysis, if there is one. At a load of 1 and above there is
+nothing to predict: the rota is designed for the same mix at load 0.95, and `load` is still the true load.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ __all__ = ["Predicted", "ReplanFailed", "Replanned", "learned_system", "predict"
 
 JOBS = 200_000
 _NICE = 10
-_FULL = 0.95  # the load that is designed for where there is more
-_GAIN = 0.01  # what a new rota must gain in mean response time to take the place of the old one
+_FULL = 0.95  # the load to design for if the true load is higher
+_GAIN = 0.01  # the gain in mean response time for which a new rota replaces the old one
 _LOAD_S = 20.0
-_DIFFERENT = 0.1  # a simulated mean so far from the exact one is worth a remark
+_DIFFERENT = 0.1  # relative difference of a simulated mean from the exact one that is worth a remark
 
 
 class ReplanFailed(RotaError):
-    """No new plan came of it; the one in use goes on."""
+    """There is no new plan; the one in use stays."""
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """The response time of a type, in the system's unit of time; None where too few jobs came, or the queue grows."""
+    """The response time of a type, in the system's unit of time; None if too few jobs arrived, or the queue grows."""
 
     mean: float | None
     p50: float | None
@@ -61,7 +61,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Replanned:
-    """What came of it: the policy as JSON, the system load, whether the policy in use stays, and the predictions by type."""
+    """The result: the policy as JSON, the system load, whether the policy in use stays, and the predictions by type."""
 
     policy: str
     load: float
@@ -79,7 +79,7 @@ async def replan(
 ) -> Replanned:
     """Plans for a system in a process of low priority; with `design=False` only predicts the policy.
 
-    Cancelling ends the process, and so does the end of the caller. Raises `ReplanFailed`, also when the time is over.
+    The process ends when this is cancelled or the caller ends. Raises `ReplanFailed`, also when the time limit is reached.
     """
     from rota.model import system_to_dict
     from rota.policy import policy_to_dict
@@ -93,7 +93,7 @@ async def replan(
         "seed": seed,
     }
     process = await asyncio.create_subprocess_exec(
-        # -P and another folder: what lies where the scheduler was started is no program of ours.
+        # -P and another folder: no module may be imported from where the scheduler was started.
         *(sys.executable, "-P", "-m", "rota.live.planning.replan", "--parent", str(os.getpid())),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -106,7 +106,7 @@ async def replan(
         async with asyncio.timeout(time_limit_s):
             out, err = await process.communicate(json.dumps(request).encode())
     except TimeoutError:
-        raise ReplanFailed(f"no new plan within {time_limit_s:g} s: the plan in use goes on") from None
+        raise ReplanFailed(f"no new plan within {time_limit_s:g} s: the plan in use stays") from None
     finally:
         if process.returncode is None:
             process.kill()
@@ -115,7 +115,7 @@ async def replan(
 
 
 def _environment() -> dict[str, str]:
-    """One thread, for the cores are for the jobs; and paths that mean the same in another folder (an empty one means the present one)."""
+    """The environment: one thread, as the cores are for the jobs; and absolute paths (an empty one means the current folder)."""
     env = {**os.environ, **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")}
     if (paths := env.pop("PYTHONPATH", None)) is not None:
         env["PYTHONPATH"] = os.pathsep.join(os.path.abspath(path) for path in paths.split(os.pathsep) if path)
@@ -137,7 +137,7 @@ def _answer(out: bytes, err: bytes, code: int) -> Replanned:
 
 
 def learned_system(system: System, arrival_rate: Sequence[float], mean_size_s: Sequence[float], time_unit_s: float = 1.0) -> System:
-    """The same server with other rates (per second) and mean sizes (in seconds); sizes keep the shape of their laws."""
+    """The same server with other rates (per second) and mean sizes (in seconds); sizes keep the shape of their distributions."""
     sizes = [
         size.scaled(mean_s / time_unit_s / (1.0 / float(rate)))
         for size, mean_s, rate in zip(system.sizes, mean_size_s, system.service_rate, strict=True)
@@ -149,7 +149,7 @@ def learned_system(system: System, arrival_rate: Sequence[float], mean_size_s: S
 
 
 def predict(system: System, policy: Policy, jobs: int = JOBS, seed: int = 0) -> tuple[dict[str, Predicted], str]:
-    """Response times by type, and a remark where there is something to say."""
+    """Response times by type, and a remark if there is one."""
     from rota.simulation import simulate
 
     result = simulate(system, policy, jobs=jobs, seed=seed)
@@ -163,7 +163,7 @@ def predict(system: System, policy: Policy, jobs: int = JOBS, seed: int = 0) -> 
             remark = f"the simulated means are up to {max(with_exact):.0%} off the exact ones: the quantiles are rough"
         means = exact
     tails = [result.type_response_time_quantiles[p] for p in (0.5, 0.95, 0.99)]
-    several = len(tails[0]) == len(system.names)  # with very many types there is one histogram for all
+    several = len(tails[0]) == len(system.names)  # with very many types there is only one histogram for all
     return {
         name: Predicted(_finite(means[i]), *(_finite(tail[i]) if several else None for tail in tails))
         for i, name in enumerate(system.names)
@@ -171,7 +171,7 @@ def predict(system: System, policy: Policy, jobs: int = JOBS, seed: int = 0) -> 
 
 
 def _exact(system: System, policy: Policy) -> Any:
-    """Exact means where they come at once; None otherwise."""
+    """Exact means if they can be computed quickly; None otherwise."""
     from rota.analysis import analyze
     from rota.errors import Infeasible, NotConverged
     from rota.policy import MSR
@@ -181,7 +181,7 @@ def _exact(system: System, policy: Policy) -> Any:
     try:
         answer = analyze(system, policy)
         return answer.response_time if answer.has_exact else None
-    except (Infeasible, NotConverged):  # backfilling, sizes of another law; too close to load 1
+    except (Infeasible, NotConverged):  # backfilling, sizes of another distribution; too close to load 1
         return None
 
 
@@ -219,7 +219,7 @@ def _plan(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _designed(load: Load, old: MSR, time_limit_s: float, jobs: int, seed: int) -> tuple[MSR, bool]:
-    """A new rota of the old one's kind, or the old one if that is as good; and whether it is."""
+    """A new rota of the same kind, or the old one if that is as good; and whether the old one is kept."""
     from rota.design import design_policy
     from rota.simulation import simulate
 
@@ -249,7 +249,7 @@ def _finite(value: float) -> float | None:
 
 
 def _die_with(parent: int) -> None:
-    """This process ends when its parent does, however that ends."""
+    """Lets the kernel end this process when its parent ends, in whatever way."""
     set_death_signal = 1  # PR_SET_PDEATHSIG
     ctypes.CDLL(None, use_errno=True).prctl(set_death_signal, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it has ended already

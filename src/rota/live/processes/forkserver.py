@@ -6,9 +6,9 @@
 
 The first reply is (0, 0, own pid): the lock is held, so nothing is under way any more from orders of an older launcher. A negative pid
 is an errno: no process could be forked, nothing was run. The pidfd is opened here, before the child can be reaped, so that it names the
-supervisor and nobody who got its number later. A supervisor claims its attempt before it runs the job.
+supervisor and not a later process with the same number. A supervisor claims its attempt before it runs the job.
 
-It ends when the daemon is gone; its supervisors go on. Nothing heavy may be imported here: every supervisor is a copy of this process.
+It ends when the daemon ends; its supervisors go on. Import nothing large here: every supervisor is a copy of this process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from rota.live.processes.records import boot_id, sweep
-from rota.live.processes.supervisor import HEARD, supervise
+from rota.live.processes.supervisor import SIGNALS, supervise
 
 __all__ = ["LENGTH", "REPLY", "serve"]
 
@@ -40,11 +40,11 @@ REPLY = struct.Struct("!qqq")
 
 
 def serve(daemon: socket.socket, directory: str) -> None:
-    """Carry out orders until the daemon closes its end."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)  # inherited: a supervisor must not die of a signal that comes early
+    """Carries out orders until the daemon closes its end of the channel."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # inherited: a supervisor must not die of a signal that comes early
     signal.signal(signal.SIGCHLD, _reap)
     lock = os.open(f"{directory}/launcher.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)  # an flock goes over to forked supervisors, who drop it when their attempt is claimed
+    fcntl.flock(lock, fcntl.LOCK_EX)  # forked supervisors inherit an flock; they drop it when they have claimed their attempt
     sweep(f"{directory}/run")
     boot, orders = boot_id(), daemon.makefile("rb")
     gc.disable()
@@ -67,25 +67,25 @@ def serve(daemon: socket.socket, directory: str) -> None:
 
 
 def _claims(daemon: socket.socket, order: dict[str, Any]) -> Callable[[int], None]:
-    """How a supervisor tells the daemon of its claim; one that is gone need not know, it finds the record."""
+    """A function that reports a supervisor's claim to the daemon. If the daemon is gone, the next one finds the record."""
 
-    def tell(pid: int) -> None:
+    def report(pid: int) -> None:
         with contextlib.suppress(OSError):
             daemon.sendall(REPLY.pack(-order["job"], order["attempt"], pid))
 
-    return tell
+    return report
 
 
 def _receive(orders: BinaryIO) -> dict[str, Any] | None:
-    """The next order; None if the daemon is gone. Only while it waits are children reaped: not between a fork and its pidfd."""
+    """The next order; None if the daemon is gone. Children are reaped only while it waits: not between a fork and its pidfd."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
     try:
         head = orders.read(LENGTH.size)
         length = LENGTH.unpack(head)[0] if len(head) == LENGTH.size else 1
-        body = orders.read(length)
+        order = orders.read(length)
     finally:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-    return json.loads(body) if len(body) == length else None  # not whole: the daemon died in the middle of a word
+    return json.loads(order) if len(order) == length else None  # incomplete: the daemon died while it wrote
 
 
 def _reap(*_: object) -> None:

@@ -1,9 +1,9 @@
 """The daemon's side of starting jobs: orders go to one launcher process (`forkserver.py`), which forks a supervisor for each.
 
 A daemon with numpy and a web server in it is slow to fork; the launcher is small. When `Launcher.start` returns, the launcher holds
-`launcher.lock`, and so everything that older launchers were told is settled: an attempt without a record (`records.look`) was never
-run and never will be, unless it is ordered anew. A launcher that dies takes no job with it; start another, and then for each of
-`unanswered` look at the record: absent means order it again, anything else means that it was carried out.
+`launcher.lock`, so all orders to older launchers are settled: an attempt without a record (`records.look`) was never run and
+never will be, unless it is ordered again. Jobs survive the end of a launcher. Start another one, then look at the record of each attempt
+in `unanswered`: absent means order it again, anything else means that the order was carried out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PATIENCE_S = 20.0  # for the answer to an order
 
 @dataclass(frozen=True)
 class Program:
-    """What to run, and where. `attempt` is new for every start of the job; `share` is what `Allocation.terms` says, by kind."""
+    """What to run, and where. `attempt` is new for every start of the job; `share` is the result of `Allocation.terms`, by kind."""
 
     job: int
     attempt: int
@@ -47,9 +47,9 @@ class Program:
     token: str = ""
 
     def encode(self) -> bytes:
-        """The order as it goes over the wire."""
-        body = json.dumps({one.name: getattr(self, one.name) for one in fields(self)}).encode()
-        return LENGTH.pack(len(body)) + body
+        """The order as bytes for the launcher."""
+        order = json.dumps({one.name: getattr(self, one.name) for one in fields(self)}).encode()
+        return LENGTH.pack(len(order)) + order
 
 
 class Launcher:
@@ -72,11 +72,11 @@ class Launcher:
         self._outgoing = bytearray()
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._open, self._settled = True, False
-        self._waited_for: tuple[int, int] | None = None  # the order that is unanswered for longest, and since when
+        self._waited_for: tuple[int, int] | None = None  # the order that has waited longest for an answer, as (job, attempt)
         self._waiting_since = 0.0
         self.unanswered = {}
         self._loop.add_reader(channel, self._read)
-        # Its end is not that of the channel: a supervisor that has not claimed its attempt yet has it open, too.
+        # The end of the process is watched, not of the channel: a supervisor without a claim still has the channel open.
         self._pidfd = os.pidfd_open(process.pid)
         self._loop.add_reader(self._pidfd, self._ended)
 
@@ -90,13 +90,13 @@ class Launcher:
         patience_s: float = 30.0,
         on_claimed: Callable[[int, int, int], None] = lambda job, attempt, pid: None,
     ) -> Launcher:
-        """Start a launcher and wait until older ones are done.
+        """Starts a launcher and waits until older ones are done.
 
-        `on_spawned(job, attempt, pid, pidfd)`: a supervisor was forked; the pidfd is the receiver's to close; None if this process has
-        no descriptor left for it. It may have ended since, or have found that the attempt was claimed before: the record tells.
+        `on_spawned(job, attempt, pid, pidfd)`: a supervisor was forked; the receiver closes the pidfd; it is None if
+        this process has no descriptor left for it. The supervisor may have ended since, or the attempt may be another's: see the record.
         `on_refused(job, attempt, error)`: no process could be forked, nothing was run.
         `on_died()`: the launcher is gone without having been closed.
-        `on_claimed(job, attempt, pid)`: this supervisor has the attempt and is about to run the job; with a negative pid it could not.
+        `on_claimed(job, attempt, pid)`: this supervisor has claimed the attempt and is about to run the job; a negative pid: it could not.
         """
         directory = str(Path(directory).absolute())
         for folder in ("run", "output"):
@@ -119,7 +119,7 @@ class Launcher:
         except TimeoutError:
             raise LiveError(
                 f"{directory}/launcher.lock is still held after {patience_s:g} s: "
-                "an older launcher or a supervisor hangs; see who with 'fuser', end it and start again"
+                "an older launcher or a supervisor hangs; find it with 'fuser', end it and start again"
             ) from None
         finally:
             if not launcher._settled:
@@ -137,7 +137,7 @@ class Launcher:
         return self._open
 
     def launch(self, order: Program) -> None:
-        """Have this order carried out. Answered by `on_spawned` or `on_refused`; until then it is in `unanswered`."""
+        """Sends an order. The answer is `on_spawned` or `on_refused`; until then the order is in `unanswered`."""
         self.unanswered[order.job, order.attempt] = order
         if not self._open:
             return
@@ -147,16 +147,16 @@ class Launcher:
             self._write()
 
     async def close(self) -> None:
-        """End the launcher. Jobs go on. Whether orders not yet answered are carried out, the records tell after the next start."""
+        """Ends the launcher. Jobs go on. After the next start, the records show whether unanswered orders were carried out."""
         if self._open:
             self._shut()
-        if not self._settled:  # it waits for the lock and does not listen
+        if not self._settled:  # it waits for the lock and does not read orders
             self._process.kill()
-        self._process.send_signal(signal.SIGCONT)  # somebody may have stopped it
+        self._process.send_signal(signal.SIGCONT)  # it may be stopped
         await asyncio.to_thread(self._process.wait)
 
     def look_after(self) -> None:
-        """Has it go on if it was stopped, and replaced if it is gone or does not answer. To be called now and then."""
+        """Wakes the launcher if it was stopped, and replaces it if it is gone or does not answer. Call it now and then."""
         if not self._open or not self._settled:
             return
         self._process.send_signal(signal.SIGCONT)
@@ -164,10 +164,10 @@ class Launcher:
         if oldest is None or oldest != self._waited_for:
             self._waited_for, self._waiting_since = oldest, self._loop.time()
         elif self._loop.time() - self._waiting_since > _PATIENCE_S:
-            self._process.kill()  # what became of its orders, the records tell
+            self._process.kill()  # the records show what became of its orders
 
     def listen(self) -> None:
-        """Takes all answers that are there already."""
+        """Reads all answers that have arrived."""
         while self._open and self._read():
             pass
 
@@ -176,7 +176,7 @@ class Launcher:
             del self._outgoing[: self._channel.send(self._outgoing)]
         except BlockingIOError:
             pass
-        except OSError:  # it died: the reader sees that, too
+        except OSError:  # it died: the reader notices that, too
             self._outgoing.clear()
         if self._outgoing:
             self._loop.add_writer(self._channel, self._write)
@@ -184,9 +184,9 @@ class Launcher:
             self._loop.remove_writer(self._channel)
 
     def _read(self) -> bool:
-        """Take what answers there are, but not for ever: a flood of them must not keep the daemon from its other work.
+        """Reads the answers that have arrived, up to a limit: many of them must not keep the daemon from its other work.
 
-        Whether there may be more.
+        Returns whether there may be more.
         """
         for _ in range(64):
             try:
@@ -231,7 +231,7 @@ class Launcher:
         if self._settled:
             self._on_died()
         elif not self._ready.done():
-            self._ready.set_exception(LiveError("the launcher process ended at once; it said why on standard error"))
+            self._ready.set_exception(LiveError("the launcher process ended at once; see its message on standard error"))
 
     def _shut(self) -> None:
         self._open = False

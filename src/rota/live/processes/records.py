@@ -1,21 +1,21 @@
 """The record of one attempt to run a job: `run/<job>.<attempt>`, a small file written by the supervisor and read by the daemon.
 
-    offset     0  who        the supervisor and the boot it lives in
+    offset     0  who        the supervisor and the boot of the machine
              256  started    the job's process
              512  suspended  whether the job is stopped
              768  failed     why the program could not be executed (written by the child that tried)
-            2048  ended      exit code, times, use
+            2048  ended      exit code, times, use of resources
 
-Its name appears only when the file is complete: locked, allocated in full and signed. So a file that is there and not locked has lost
-its supervisor, and a disk that fills up later cannot keep the start or the end from being recorded. Each record is one line of JSON,
-written by one `pwrite` into space that is there already.
+Its name appears only when the file is complete: locked, allocated in full and signed. So a file without a lock has lost its
+supervisor, and a disk that becomes full later cannot prevent that start and end are recorded. Each record is one line of JSON, written by
+one `pwrite` into space that is already allocated.
 
-A job never learns the name of its record: what it does by mistake must not make it look as if it had not run. Its processes are known by
-a mark (`mark_of`), in the environment and, where that was cleared, in a limit that Linux does not use any more.
+A job does not know the name of its record, so that it cannot remove the record by mistake and look as if it had not run. Its processes have
+a mark (`mark_of`) in the environment and, in case that is cleared, in a resource limit that Linux does not use any more.
 
-The lock is a POSIX record lock, not an flock: it belongs to the supervisor alone (a forked child does not hold it), so a lock that is
-held means that the process which signed is alive. Nothing is forced to the disk: after a power cut an end may be missing, and the
-attempt is lost (`boot` tells that the machine was started anew since).
+The lock is a POSIX record lock, not an flock: it belongs to the supervisor alone (a forked child does not hold it), so while the lock is
+held, the process that signed is alive. Writes are not synced to the disk: after a power cut an end may be missing, and the attempt is lost
+(`boot` shows that the machine was restarted since).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 MARK = "ROTA_RUN"
-_RLIMIT_LOCKS = 10  # counts nothing since Linux 2.4.25; every process hands it down
+_RLIMIT_LOCKS = 10  # without effect since Linux 2.4.25; child processes inherit it
 _SIZE = 4096
 _STRANGE = "strange-"
 _PLACES = {"who": (0, 256), "started": (256, 256), "suspended": (512, 256), "failed": (768, 1280), "ended": (2048, 2048)}
@@ -60,9 +60,9 @@ _PLACES = {"who": (0, 256), "started": (256, 256), "suspended": (512, 256), "fai
 class Attempt(NamedTuple):
     """What the record of an attempt says. Wall times are seconds since 1970; `*_boottime` are on CLOCK_BOOTTIME, never set.
 
-    The use of time and memory is that of all processes of the job; `max_rss_bytes` is that of the largest of them, and at least that of
-    the interpreter which forked it (about 10 MB). `ended` is the end of the main process; `asked_to_end` says that it was asked to
-    before that, `leftovers` that others outlived it.
+    The times of use are those of all processes of the job; `max_rss_bytes` is that of the largest of them, and at least that of the
+    interpreter which forked it (about 10 MB). `ended` is the end of the main process; `asked_to_end`: it was asked to end before that;
+    `leftovers`: other processes outlived it.
     """
 
     state: Literal["absent", "alive", "ended", "lost"]
@@ -85,7 +85,7 @@ class Attempt(NamedTuple):
     token: str = ""
 
 
-# What each field may be: what is not so is passed over, for a record may be spoiled.
+# The types of each field. A value of another type is ignored, because a record may be damaged.
 _TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("boot", "how", "error", "token"), (str,)),
     **dict.fromkeys(("suspended", "asked_to_end", "leftovers"), (bool,)),
@@ -97,25 +97,25 @@ _EARLIER_NAMES = {"told": "asked_to_end"}  # in records of supervisors that an e
 
 
 def boot_id() -> str:
-    """A text that changes whenever the machine is started."""
+    """A text that is different after every start of the machine."""
     with open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()
 
 
 def record_path(run_directory: str, job: int, attempt: int) -> str:
-    """The record of this attempt."""
+    """The path of the record of this attempt."""
     return f"{run_directory}/{job}.{attempt}"
 
 
 class Record:
-    """The writing end, held by a supervisor for its life. `claim` makes one; it raises FileExistsError if the attempt was claimed."""
+    """A record for writing, held by a supervisor while it lives. `claim` makes one; FileExistsError if the attempt was claimed."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path, self.descriptor = path, descriptor
 
     @classmethod
     def claim(cls, run_directory: str, job: int, attempt: int, boot: str, token: str = "") -> Record:
-        """Create and lock the record of this attempt: exactly one process ever succeeds. OSError ENOSPC: the disk is full."""
+        """Creates and locks the record of this attempt: only one process ever succeeds. OSError ENOSPC: the disk is full."""
         path, draft = record_path(run_directory, job, attempt), f"{run_directory}/.{job}.{attempt}.{os.getpid()}"
         descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
@@ -132,7 +132,7 @@ class Record:
         return record
 
     def write(self, what: str, **fields: object) -> None:
-        """Write one record over the one that was there."""
+        """Writes one record over the previous one."""
         offset, length = _PLACES[what]
         if "error" in fields:
             fields["error"] = str(fields["error"])[: length // 8]  # a character takes up to six bytes of JSON
@@ -142,23 +142,23 @@ class Record:
         os.pwrite(self.descriptor, line, offset)
 
     def read(self, what: str) -> dict[str, Any]:
-        """The record, or {} where there is none."""
+        """The record, or {} if there is none."""
         return _read(self.descriptor, what)
 
     def withdraw(self) -> None:
-        """Take the claim back: nothing was run."""
+        """Withdraws the claim: nothing was run."""
         os.unlink(self.path)
         os.close(self.descriptor)
 
 
 def look(run_directory: str, job: int, attempt: int) -> Attempt:
-    """The state of an attempt: "absent" (never claimed), "alive", "ended", or "lost" (the supervisor is gone and told no end)."""
+    """The state of an attempt: "absent" (never claimed), "alive", "ended", or "lost" (the supervisor is gone without an end on record)."""
     try:
         descriptor = os.open(record_path(run_directory, job, attempt), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return Attempt("absent")
     try:
-        held = is_held(descriptor)  # before reading: an end that is written in between must not be missed
+        held = is_held(descriptor)  # before reading, so that an end written in between is not missed
         fields = {key: value for what in _PLACES for key, value in _read(descriptor, what).items()}
     finally:
         os.close(descriptor)
@@ -174,7 +174,7 @@ def adopt(run_directory: str, job: int, attempt: int) -> tuple[Attempt, int | No
         pidfd = os.pidfd_open(seen.supervisor)
     except ProcessLookupError:
         return look(run_directory, job, attempt), None
-    # Whoever holds the lock now held it before, too: so the number named that process when the pidfd was opened.
+    # The process that holds the lock now held it before, too: so the pid was its own when the pidfd was opened.
     again = look(run_directory, job, attempt)
     if again.state == "alive":
         return again, pidfd
@@ -183,12 +183,12 @@ def adopt(run_directory: str, job: int, attempt: int) -> tuple[Attempt, int | No
 
 
 def set_stranger_aside(run_directory: str, job: int, attempt: int, token: str) -> bool:
-    """Gives the record of another job of this number another name, if there is one; its supervisor writes on. Whether there was one.
+    """Renames the record of another job of this number, if there is one; its supervisor can still write it. Returns whether there was one.
 
-    Such a record is left where a database was lost, or an older one put back. It must not be taken for that of this job.
+    Such a record is left if a database was lost or replaced by an older copy. It must not be mistaken for that of this job.
     """
     seen = look(run_directory, job, attempt)
-    if not token or seen.token in ("", token):  # without a signature it is spoilt, and may well be that of this job
+    if not token or seen.token in ("", token):  # without a signature it is damaged, and may be that of this job
         return False
     path = record_path(run_directory, job, attempt)
     os.rename(path, f"{run_directory}/{_STRANGE}{job}-{attempt}-{time.time_ns()}")
@@ -208,40 +208,40 @@ def remove_strangers(run_directory: str) -> None:
 
 
 def remove(run_directory: str, job: int, attempt: int) -> None:
-    """Remove the record of an attempt that is over and known to be."""
+    """Removes the record of an attempt whose end is known."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(record_path(run_directory, job, attempt))
 
 
 def sweep(run_directory: str) -> None:
-    """Remove drafts left by supervisors that were killed while claiming; only when no launcher is alive."""
+    """Removes drafts of supervisors that were killed while claiming. Call it only when no launcher is alive."""
     for name in os.listdir(run_directory):
         if name.startswith("."):
             os.unlink(f"{run_directory}/{name}")
 
 
 def mark_of(run_directory: str, job: int, attempt: int, token: str = "") -> str:
-    """What the processes of an attempt are known by; it leads nowhere. The token tells them from those of another job of this number."""
+    """The mark of an attempt's processes; it is not the record's name. The token distinguishes it from another job of this number."""
     return f"{job}.{attempt}@{zlib.crc32(os.fsencode(run_directory)):08x}{token}"
 
 
 def set_tag(mark: str) -> None:
-    """In the process that becomes the job: the mark as a number that it and its children keep though they clear their environment."""
+    """Called in the process that becomes the job: sets the mark as a number that it and its children keep without their environment."""
     _, most = resource.getrlimit(_RLIMIT_LOCKS)
-    with contextlib.suppress(ValueError, OSError):  # somebody did set a limit: then the environment must do
+    with contextlib.suppress(ValueError, OSError):  # a limit is set already: then only the environment has the mark
         resource.setrlimit(_RLIMIT_LOCKS, (_tag(mark), most))
 
 
 def running_marks() -> set[str]:
-    """The marks that processes have now, of whatever scheduler."""
+    """The marks of all processes now, of any scheduler."""
     found = (word for pid in _pids() for word in _environment(pid) if word.startswith(MARK.encode() + b"="))
     return {os.fsdecode(word.partition(b"=")[2]) for word in found}
 
 
 def end_strays(run_directory: str, job: int, attempt: int, token: str = "", patience_s: float = 2.0) -> int:
-    """Kill what a lost attempt left behind, found by its mark; the number of processes killed.
+    """Kills the processes that a lost attempt left behind, found by their mark. Returns how many were killed.
 
-    A supervisor that is killed takes its job's main process with it, but not that one's children.
+    When a supervisor is killed, the main process of its job is killed too, but not the children of that process.
     """
     mark, killed = mark_of(run_directory, job, attempt, token), set[int]()
     limit = time.monotonic() + patience_s
@@ -250,7 +250,7 @@ def end_strays(run_directory: str, job: int, attempt: int, token: str = "", pati
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         if found <= killed:
-            time.sleep(0.01)  # killed and not yet gone
+            time.sleep(0.01)  # killed but not gone yet
         killed |= found
     return len(killed)
 
@@ -272,7 +272,7 @@ def _read(descriptor: int, what: str) -> dict[str, Any]:
     line, newline, _ = os.pread(descriptor, length, offset).partition(b"\n")
     try:
         fields: dict[str, Any] | Any = json.loads(line) if newline else {}
-    except ValueError:  # spoiled by a power cut
+    except ValueError:  # damaged by a power cut
         return {}
     if not isinstance(fields, dict):
         return {}
@@ -288,7 +288,7 @@ def _environment(pid: int) -> list[bytes]:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return file.read().split(b"\0")
-    except OSError:  # it ended, or belongs to somebody else
+    except OSError:  # it ended, or belongs to another user
         return []
 
 
@@ -302,7 +302,7 @@ def _is_marked(pid: int, mark: str) -> bool:
 
 
 def _has_ended(pid: int) -> bool:
-    """Whether a process is gone, or waits to be reaped only."""
+    """Whether a process is gone, or only waits to be reaped."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
@@ -311,6 +311,6 @@ def _has_ended(pid: int) -> bool:
 
 
 def _tag(mark: str) -> int:
-    """63 bits with the first one set, so that nobody has it by chance."""
+    """A number of 63 bits with the first one set, so that no process has it by chance."""
     data = mark.encode()
     return 1 << 62 | zlib.crc32(data) << 30 | zlib.crc32(data[::-1]) & (1 << 30) - 1

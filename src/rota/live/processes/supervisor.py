@@ -1,13 +1,13 @@
 """The supervisor of one attempt: a small process that runs a job as its child, outlives the daemon and records start and end.
 
-It is forked by the launcher and hears signals only:
+The launcher forks it. It reacts to signals only:
 
     SIGUSR1  suspend: stop every process of the job        SIGTERM  end: SIGTERM to all, SIGKILL after the grace
     SIGUSR2  resume                                        SIGQUIT  end at once: SIGKILL
 
-The job's end is the end of its main process. What that leaves behind, detached or not, becomes our child (we are a child subreaper)
-and is ended too; the end is recorded when nothing is left, for only then are the job's resources free. Should the supervisor be
-killed, the kernel kills the main process with it.
+The job's end is the end of its main process. Processes that remain, detached or not, become children of the supervisor (a
+child subreaper) and are ended, too. The end is recorded when none is left: only then are the job's resources free. If the supervisor is
+killed, the kernel kills the main process, too.
 
 All signals are blocked for its whole life and taken one at a time by `sigtimedwait`, so there are no handlers and no races. Only the
 standard library is used: there is one of these per running job.
@@ -30,16 +30,16 @@ from rota.live.processes.records import MARK, Record, mark_of, set_tag
 from rota.live.resources.kind import NotApplied
 from rota.live.resources.kinds import KINDS, parts_of
 
-__all__ = ["HEARD", "NOT_RUN", "environment", "supervise"]
+__all__ = ["NOT_RUN", "SIGNALS", "environment", "supervise"]
 
-# SIGINT and SIGHUP are heard and not heeded: neither a terminal's Ctrl-C nor its end is meant for a job.
-HEARD = {signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGQUIT, signal.SIGINT, signal.SIGHUP}
-NOT_RUN = os.EX_TEMPFAIL  # 75: nothing was run, there was no room for its record
+# SIGINT and SIGHUP are received and ignored: Ctrl-C in a terminal, or the terminal's end, must not end a job.
+SIGNALS = {signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGQUIT, signal.SIGINT, signal.SIGHUP}
+NOT_RUN = os.EX_TEMPFAIL  # 75: nothing was run, there was no space for its record
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 _KILL_AGAIN_S = 0.1
-# Signals that this process was started with ignored, or Python ignores; the others go back to their default when a program starts.
+# Signals that were ignored when this process started, or that Python ignores; exec resets the others to their default.
 _IGNORED = [number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN]
 _FOREVER_S = 1e8
 _OWN_VARIABLES = frozenset(("ROTA_JOB_ID", "ROTA_TYPE", "ROTA_RESTART", MARK, "ROTA_ARRAY_INDEX")).union(
@@ -47,10 +47,10 @@ _OWN_VARIABLES = frozenset(("ROTA_JOB_ID", "ROTA_TYPE", "ROTA_RESTART", MARK, "R
 )
 
 
-def supervise(order: dict[str, Any], directory: str, lock: int, boot: str, tell: Callable[[int], None], daemon: int) -> NoReturn:
-    """Run one order in this process, just forked by the launcher with `HEARD` blocked. `lock` is the launcher's lock, inherited.
+def supervise(order: dict[str, Any], directory: str, lock: int, boot: str, report: Callable[[int], None], daemon: int) -> NoReturn:
+    """Runs one order in this process, just forked by the launcher with `SIGNALS` blocked. `lock` is the launcher's lock, inherited.
 
-    `tell(pid)` says over the descriptor `daemon` that this process has claimed the attempt, `tell(−errno)` that nothing is run after all.
+    `report(pid)` sends over the descriptor `daemon` that this process has claimed the attempt, `report(−errno)` that nothing is run.
     """
     status = 1
     try:
@@ -66,13 +66,13 @@ def supervise(order: dict[str, Any], directory: str, lock: int, boot: str, tell:
         _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         _prctl(_PR_SET_NAME, f"rota-{order['job']}".encode(), 0, 0, 0)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        status = _run(order, directory, lock, boot, tell, daemon)
+        status = _run(order, directory, lock, boot, report, daemon)
     finally:
         os._exit(status)
 
 
 def environment(order: dict[str, Any], run_directory: str) -> dict[str, str]:
-    """The environment of the job: its own, and what Rota tells it."""
+    """The environment of the job: its own, and the variables of Rota."""
     own = {
         "ROTA_JOB_ID": str(order["job"]),
         "ROTA_TYPE": order["type"],
@@ -83,30 +83,30 @@ def environment(order: dict[str, Any], run_directory: str) -> dict[str, str]:
         own["ROTA_ARRAY_INDEX"] = str(order["index"])
     for kind, terms in parts_of(order["share"]):
         own.update(kind.environment(terms))
-    # A job that was submitted by another one has that one's environment: what was told to that one is not true of this one.
+    # A job that was submitted by another job has that job's environment: the variables that Rota set there do not apply here.
     return {**{name: value for name, value in order["env"].items() if name not in _OWN_VARIABLES}, **own}
 
 
-def _run(order: dict[str, Any], directory: str, lock: int, boot: str, tell: Callable[[int], None], daemon: int) -> int:
+def _run(order: dict[str, Any], directory: str, lock: int, boot: str, report: Callable[[int], None], daemon: int) -> int:
     job, run_directory = order["job"], f"{directory}/run"
     try:
         output, problem = _open_output(f"{directory}/output/{job}.log")
         record = Record.claim(run_directory, job, order["attempt"], boot, order.get("token", ""))
-    except FileExistsError:  # an older order for this attempt was carried out: it is run once
+    except FileExistsError:  # an older order for this attempt was carried out: an attempt runs once
         return 0
-    except OSError:  # no room
+    except OSError:  # no space
         return NOT_RUN
     os.close(lock)
     own = os.getpid()
-    tell(own)  # before the job can do anything: a record that is missing from now on has vanished
+    report(own)  # before the job runs: from now on, a missing record means that it was removed
     if problem:  # nothing is run
         record.write("ended", exit_code=126, how="exit", error=problem, ended=time.time(), ended_boottime=_now())
         return 0
     try:
         pid = os.fork()
-    except OSError as refused:  # no process to be had now
+    except OSError as refused:  # no process can be created now
         record.withdraw()
-        tell(-(refused.errno or 1))
+        report(-(refused.errno or 1))
         return NOT_RUN
     os.close(daemon)
     if pid == 0:
@@ -135,9 +135,9 @@ def _run(order: dict[str, Any], directory: str, lock: int, boot: str, tell: Call
 
 
 def _open_output(path: str) -> tuple[int, str]:
-    """The file for what the job prints, and what is wrong with it.
+    """The descriptor of the output file, and what is wrong with the file.
 
-    Whoever put a link or a pipe there must not have it written to, and opening it waits for nobody.
+    A link or a pipe in its place must not be written to, and opening it must not wait for a reader.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
@@ -145,13 +145,13 @@ def _open_output(path: str) -> tuple[int, str]:
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
             raise
-        return -1, f"its output {path} is a link, a pipe or a folder, and no file"
+        return -1, f"its output {path} is a link, a pipe or a folder, not a file"
     os.set_blocking(output, True)
-    return output, "" if stat.S_ISREG(os.fstat(output).st_mode) else f"its output {path} is no file"
+    return output, "" if stat.S_ISREG(os.fstat(output).st_mode) else f"its output {path} is not a file"
 
 
 class _Watch:
-    """Obeys signals until the job has ended and nothing of it is left."""
+    """Handles signals until the job has ended and none of its processes is left."""
 
     def __init__(self, main: int, grace_s: float, record: Record) -> None:
         self.main, self.grace_s, self.record = main, grace_s, record
@@ -163,26 +163,26 @@ class _Watch:
         """Returns when `waitpid` says that there are no children any more."""
         while True:
             wait_s = _FOREVER_S if self.kill_at is None else max(0.0, self.kill_at - _now())
-            heard = signal.sigtimedwait(HEARD, wait_s)
-            number = heard.si_signo if heard else None
+            received = signal.sigtimedwait(SIGNALS, wait_s)
+            number = received.si_signo if received else None
             if number == signal.SIGCHLD:
                 if not self._reap():
                     return
-            elif number == signal.SIGUSR1 and not self.ending:  # who is asked to end must be able to
+            elif number == signal.SIGUSR1 and not self.ending:  # a job that is asked to end must be able to run
                 tree.freeze(os.getpid())
                 self.record.write("suspended", suspended=True)
             elif number == signal.SIGUSR2:
                 tree.send(os.getpid(), signal.SIGCONT)
                 self.record.write("suspended", suspended=False)
             elif number == signal.SIGTERM:
-                if not self._reap():  # the end of the job may wait behind this signal, and came first
+                if not self._reap():  # the job may have ended before this signal came
                     return
                 self._end()
             if number == signal.SIGQUIT or (self.kill_at is not None and _now() >= self.kill_at):
                 self._kill()
 
     def _reap(self) -> bool:
-        """Bury every child that has ended; whether any is left."""
+        """Reaps every child that has ended. Returns whether any is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -198,13 +198,13 @@ class _Watch:
         return True
 
     def _end(self) -> None:
-        """Ask all to end; what does not within the grace is killed."""
+        """Asks all processes to end; those that do not within the grace period are killed."""
         if not self.ending:
             self.ending, self.kill_at = True, _now() + self.grace_s
-        tree.send(os.getpid(), signal.SIGTERM, signal.SIGCONT)  # a stopped process hears SIGTERM when it goes on
+        tree.send(os.getpid(), signal.SIGTERM, signal.SIGCONT)  # a stopped process receives SIGTERM when it continues
 
     def _kill(self) -> None:
-        """Stop all first, so that none forks out of reach, then kill; again after a while, until none is left."""
+        """Stops all processes first, so that no fork escapes, then kills them; repeated until none is left."""
         self.ending = True
         tree.freeze(os.getpid())
         tree.send(os.getpid(), signal.SIGKILL)
@@ -212,11 +212,11 @@ class _Watch:
 
 
 def _become(order: dict[str, Any], record: Record, output: int, supervisor: int, run_directory: str) -> NoReturn:
-    """In the child: turn into the job's program. Says in the record why, if that fails."""
+    """Called in the child: executes the job's program. If that fails, the record says why."""
     argv, step, code = order["argv"], "", 126
     try:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != supervisor:  # it was killed before the line above
+        if os.getppid() != supervisor:  # the supervisor was killed before the line above
             os._exit(code)
         os.setsid()
         os.umask(0o022)
@@ -249,7 +249,7 @@ def _become(order: dict[str, Any], record: Record, output: int, supervisor: int,
 
 
 def _clean_up(order: dict[str, Any]) -> str:
-    """Removes what was made to hold the job to its share; the first word on why it ended. Whatever goes wrong, its end is recorded."""
+    """Cleans up after each kind of resource. Returns the first reason for the job's end; an error must not stop the end's record."""
     remarks = []
     for kind, terms in parts_of(order["share"]):
         try:

@@ -1,9 +1,9 @@
-"""The supervisors of the jobs that were started: starts them through the launcher, watches them, sends them signals.
+"""The supervisors of running jobs: starts them through the launcher, watches them, sends them signals.
 
-A supervisor is watched, whether this daemon started it or one before. When it is gone, its record tells what became of the job.
+Supervisors of earlier daemons are watched, too. When a supervisor is gone, its record shows what became of the job.
 
-A supervisor that has claimed its attempt says so before it runs the job. If the record is missing after that it has vanished, and the
-attempt is lost; only one that was never claimed is started again.
+A supervisor that has claimed its attempt reports this before it runs the job. If the record is missing after that, it was removed, and the
+attempt is lost. Only an attempt that was never claimed is started again.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ __all__ = ["END", "KILL", "RESUME", "SUSPEND", "VANISHED", "Supervisors"]
 
 SUSPEND, RESUME, END, KILL = signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGQUIT
 _AGAIN_S = 1.0  # after a launcher that could not be started
-_LOOK_S, _PATIENCE_S = 0.001, 2.0  # how often and how long to look whether a job has come to a stop
-_ROUND_S, _SHORT_ROUND_S = 2.0, 0.2  # how often to look after all; the short one if there are some without a pidfd
+_LOOK_S, _PATIENCE_S = 0.001, 2.0  # how often and how long to check whether a job has stopped
+_ROUND_S, _SHORT_ROUND_S = 2.0, 0.2  # how often to check all supervisors; the short one if some have no pidfd
 VANISHED = "its record vanished"
 
 
 class Supervisors:
-    """Supervisors by job. `on_running(job, attempt, pid)`: it has its attempt. `on_over(job, attempt, seen)`: it is gone, with its job.
+    """Supervisors by job. `on_running(job, attempt, pid)`: it has claimed its attempt. `on_over(job, attempt, seen)`: it and its job ended.
 
     `seen.state` is then "ended", "lost" (the supervisor was killed, or its record vanished) or "absent" (nothing was run: the disk is
     full).
@@ -56,21 +56,21 @@ class Supervisors:
         directory: Path,
         on_running: Callable[[int, int, int], None],
         on_over: Callable[[int, int, Attempt], None],
-        tell: Callable[[str], None],
+        log_line: Callable[[str], None],
     ) -> None:
         self._directory, self._run = directory, str(directory / "run")
-        self._on_running, self._on_over, self._tell = on_running, on_over, tell
+        self._on_running, self._on_over, self._log_line = on_running, on_over, log_line
         self._watch = Watch(self._run, share_descriptors().watched, self._gone)
-        self._claimed: set[tuple[int, int]] = set()  # attempts whose supervisor has said so
-        self._tokens: dict[tuple[int, int], str] = {}  # what their records and processes are signed with
-        self._unheard: dict[tuple[int, int], list[signal.Signals]] = {}  # signals for attempts whose supervisor is not known yet
-        self._resumed: set[tuple[int, int]] = set()  # attempts that were told to go on
-        self._tasks = Tasks(tell)
+        self._claimed: set[tuple[int, int]] = set()  # attempts whose supervisor has reported its claim
+        self._tokens: dict[tuple[int, int], str] = {}  # in the records and marks of their processes
+        self._unsent: dict[tuple[int, int], list[signal.Signals]] = {}  # signals for attempts whose supervisor is not known yet
+        self._resumed: set[tuple[int, int]] = set()  # attempts that got the signal to resume
+        self._tasks = Tasks(log_line)
         self._to_forget: list[tuple[int, int]] = []
         self._open = self._forgetting = self._relaunching = False
 
     async def open(self) -> None:
-        """Starts the launcher; when this returns, nothing that was ordered before is still on its way."""
+        """Starts the launcher. When this returns, no earlier order is still being carried out."""
         self._launcher = await self._launch()
         self._open = True
         sweep(self._run)
@@ -80,14 +80,14 @@ class Supervisors:
         return await Launcher.start(self._directory, self._spawned, self._refused, self._died, on_claimed=self._claim)
 
     def _go_round(self) -> None:
-        """Now and then: whoever was stopped goes on, and whoever is not watched is looked at."""
+        """Repeated now and then: wakes stopped processes, and checks supervisors without a pidfd."""
         self._launcher.look_after()
         self._watch.look_around()
         pause = _SHORT_ROUND_S if self._watch.unwatched else _ROUND_S
         self._round = asyncio.get_running_loop().call_later(pause, self._go_round)
 
     async def close(self) -> None:
-        """Lets go of everything; the jobs go on."""
+        """Closes everything; the jobs go on."""
         self._open = False
         self._round.cancel()
         await self._tasks.close()
@@ -103,23 +103,23 @@ class Supervisors:
         self._launcher.launch(order)
 
     def send(self, job: int, attempt: int, what: signal.Signals) -> None:
-        """Sends a signal to the supervisor of an attempt, now or as soon as it is there."""
+        """Sends a signal to the supervisor of an attempt, now or as soon as it is known."""
         if (job, attempt) in self._watch:
             self._watch.send(job, what)
         else:
-            earlier = self._unheard.get((job, attempt), [])
-            self._unheard[job, attempt] = [other for other in earlier if {other, what} != {SUSPEND, RESUME}] + [what]
+            earlier = self._unsent.get((job, attempt), [])
+            self._unsent[job, attempt] = [other for other in earlier if {other, what} != {SUSPEND, RESUME}] + [what]
         if what == RESUME:
             self._resumed.add((job, attempt))
 
     async def suspend(self, job: int, attempt: int) -> None:
-        """Suspends a job. Returns when it has come to a stop, or is over, or does not heed."""
-        if (job, attempt) in self._resumed:  # of two signals that wait, the later one may be heard first
+        """Suspends a job. Returns when it has stopped or ended, or does not stop in time."""
+        if (job, attempt) in self._resumed:  # of two pending signals, the later one may be handled first
             await self._until(job, attempt, suspended=False)
             self._resumed.discard((job, attempt))
         self.send(job, attempt, SUSPEND)
         if not await self._until(job, attempt, suspended=True):
-            self._tell(f"job {job} did not come to a stop within {_PATIENCE_S:g} s")
+            self._log_line(f"job {job} did not stop within {_PATIENCE_S:g} s")
 
     async def _until(self, job: int, attempt: int, suspended: bool) -> bool:
         patience = int(_PATIENCE_S / _LOOK_S)
@@ -128,7 +128,7 @@ class Supervisors:
             coming = seen.state == "absent" and self._is_coming(job, attempt)
             if not coming and (seen.suspended == suspended or seen.state != "alive"):
                 return True
-            patience -= not coming  # one that is still to come would run beside others
+            patience -= not coming  # wait for an attempt that has not started yet: it would run beside others
             await asyncio.sleep(_LOOK_S)
         return False
 
@@ -138,16 +138,16 @@ class Supervisors:
         return ordered and (job, attempt) not in self._claimed
 
     def move(self, job: int, attempt: int, terms: Mapping[str, Any]) -> None:
-        """Holds a job that goes on to its new share, such as other cores."""
+        """Moves a job that resumes to its new share, such as other cores."""
         if (supervisor := look(self._run, job, attempt).supervisor) is not None:
             tree.for_each_thread(supervisor, lambda thread: kinds.move(thread, terms))
 
     def _sign(self, job: int, attempt: int, token: str) -> None:
-        """An attempt has this token from now on; what has its name and another token is out of the way."""
+        """Notes the token of an attempt; a record of this name with another token is renamed."""
         self._tokens[job, attempt] = token
         if set_stranger_aside(self._run, job, attempt, token):
-            self._tell(
-                f"{self._run} had a record of another job {job}, of a database that is gone: set aside; if it runs, nobody follows it"
+            self._log_line(
+                f"{self._run} had a record of another job {job}, of a database that is gone: set aside; if it runs, it is not followed"
             )
 
     def find(self, job: int, attempt: int, token: str) -> Attempt:
@@ -163,7 +163,7 @@ class Supervisors:
         return seen
 
     def find_marked(self, attempts: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
-        """Of these attempts, which were looked for, those of which a process is there, whatever their record says."""
+        """The attempts among these that have a running process, whatever their records say. They were looked for with `find`."""
         marks = {mark_of(self._run, *attempt, self._tokens[attempt]): attempt for attempt in attempts}
         return {marks[mark] for mark in running_marks() & marks.keys()} if marks else set()
 
@@ -172,8 +172,8 @@ class Supervisors:
         return look(self._run, job, attempt)
 
     def forget(self, job: int, attempt: int) -> None:
-        """Removes the record of an attempt whose end is known: in another thread, for a busy disk takes milliseconds for each."""
-        self._unheard.pop((job, attempt), None)
+        """Removes the record of an attempt whose end is known, in another thread: a busy disk takes milliseconds for each."""
+        self._unsent.pop((job, attempt), None)
         self._resumed.discard((job, attempt))
         self._claimed.discard((job, attempt))
         self._tokens.pop((job, attempt), None)
@@ -195,13 +195,13 @@ class Supervisors:
             remove(self._run, job, attempt)
 
     def remove_others(self, wanted: set[tuple[int, int]]) -> None:
-        """Removes records of attempts whose end an earlier daemon knew: all but those that are wanted or alive."""
+        """Removes records of attempts whose end an earlier daemon knew: all but those that are needed or alive."""
         remove_strangers(self._run)
         for name in os.listdir(self._run):
             job, _, attempt = name.partition(".")
             if job.isdecimal() and attempt.isdecimal() and (key := (int(job), int(attempt))) not in wanted:
                 if look(self._run, *key).state == "alive":
-                    self._tell(f"{self._run}/{name} is of a job that runs and that nobody knows of: left alone")
+                    self._log_line(f"{self._run}/{name} belongs to a running job that the database does not know: left alone")
                 else:
                     remove(self._run, *key)
 
@@ -211,24 +211,24 @@ class Supervisors:
         self._add(job, attempt, pid, pidfd)
 
     def _claim(self, job: int, attempt: int, pid: int) -> None:
-        if pid < 0:  # no process for the job was to be had: when the supervisor is gone, it is as if it had never been
+        if pid < 0:  # no process could be created: the attempt counts as never started once the supervisor is gone
             self._claimed.discard((job, attempt))
             return
         self._claimed.add((job, attempt))
         self._on_running(job, attempt, pid)
 
     def _refused(self, job: int, attempt: int, error: OSError) -> None:
-        self._tell(f"job {job} cannot be started: {error.strerror}")
+        self._log_line(f"job {job} cannot be started: {error.strerror}")
         self._on_over(job, attempt, Attempt("absent"))
 
     def _add(self, job: int, attempt: int, pid: int, pidfd: int | None) -> None:
         self._watch.add(job, attempt, pid, pidfd)
-        for what in self._unheard.pop((job, attempt), ()):
+        for what in self._unsent.pop((job, attempt), ()):
             self.send(job, attempt, what)
 
     def _gone(self, job: int, attempt: int) -> None:
-        self._launcher.listen()  # its claim may wait to be read
-        seen = self._find(job, attempt)  # alive if the one that is gone found that another has the attempt
+        self._launcher.listen()  # its claim may not be read yet
+        seen = self._find(job, attempt)  # alive if another supervisor has the attempt, and this one ended for that reason
         if seen.state == "absent" and (job, attempt) in self._claimed:
             seen = Attempt("lost", error=VANISHED)
         self._settle(job, attempt, seen)
@@ -241,11 +241,11 @@ class Supervisors:
 
     async def _clear(self, job: int, attempt: int, seen: Attempt) -> None:
         if killed := await asyncio.to_thread(end_strays, self._run, job, attempt, self._tokens.get((job, attempt), "")):
-            self._tell(f"job {job} lost its supervisor; {killed} processes that it left behind were killed")
+            self._log_line(f"job {job} lost its supervisor; {killed} processes that it left behind were killed")
         self._on_over(job, attempt, seen)
 
     def clear(self, job: int, attempt: int, seen: Attempt) -> None:
-        """Ends what a lost attempt left behind, then tells that it is over."""
+        """Kills the processes that a lost attempt left behind, then reports that the attempt is over."""
         self._tasks.start(self._clear(job, attempt, seen))
 
     def _died(self) -> None:
@@ -255,19 +255,19 @@ class Supervisors:
 
     async def _relaunch(self) -> None:
         while not self._launcher.alive:
-            self._tell("the launcher died; starting another")
+            self._log_line("the launcher died; starting another")
             old = self._launcher
             await old.close()
             try:
                 self._launcher = await self._launch()
             except (LiveError, OSError) as error:
-                self._tell(f"no launcher could be started, nothing is until there is one: {error}")
+                self._log_line(f"no launcher could be started, so no job starts until there is one: {error}")
                 await asyncio.sleep(_AGAIN_S)
                 continue
-            for job, attempt in self._watch.attempts() - self._claimed:  # whose claim went to the old one
+            for job, attempt in self._watch.attempts() - self._claimed:  # their claims may have gone to the old launcher
                 if (seen := look(self._run, job, attempt)).supervisor is not None:
                     self._claim(job, attempt, seen.supervisor)
-            for (job, attempt), order in old.unanswered.items():  # also what was ordered in the meantime
+            for (job, attempt), order in old.unanswered.items():  # also orders given in the meantime
                 seen = self._find(job, attempt)
                 if seen.state == "absent":
                     self._launcher.launch(order)

@@ -1,4 +1,4 @@
-"""The processes below a process, from /proc: who they are, and how to reach all of them while they fork."""
+"""The descendants of a process, from /proc: how to list them, and how to reach all of them while they fork."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 __all__ = ["descendants", "for_each_thread", "freeze", "send", "threads"]
 
-_QUIET = 3  # walks that find nobody new
+_QUIET = 3  # walks in a row that find no new process
 
 
 def descendants(ancestor: int) -> list[int]:
@@ -37,15 +37,15 @@ def for_each_thread(ancestor: int, do: Callable[[int], None]) -> None:
         for thread in new:
             with contextlib.suppress(ProcessLookupError):
                 do(thread)
-        done |= new  # one that was born meanwhile may be as its parent was before: look again
+        done |= new  # a new thread may have the old state of its parent: look again
 
 
 def send(ancestor: int, *numbers: int) -> None:
-    """Send signals to every process below `ancestor`, and to those that appear meanwhile, until several walks find no new one.
+    """Sends signals to every process below `ancestor`, and to those that appear meanwhile, until several walks find no new one.
 
-    A process that only forks and ends, its child taking over, is gone before it can be named. But its whole group is reached at once, for
-    the kernel lets no member fork while the signal is on its way; and groups do not change with every fork. Several walks, because a
-    process may go to another parent behind the back of one. (The groups below are in sessions of the job: nobody else is in them.)
+    A process that forks and ends at once, again and again, is gone before it can be signalled by number. But a signal to its group reaches
+    all members at once: the kernel lets no member fork while the signal is delivered, and a fork does not change the group. Several walks
+    are needed because a process may get another parent during a walk. (The groups are in sessions of the job: no other process is in them.)
     """
     known, groups, quiet = set[int](), {os.getpgid(ancestor)}, 0  # its own group is not the job's: a child may still be in it
     while quiet < _QUIET:
@@ -65,7 +65,7 @@ def send(ancestor: int, *numbers: int) -> None:
 
 
 def freeze(ancestor: int) -> None:
-    """Stop every process below `ancestor`: a stopped process does not fork, so none gets away."""
+    """Stops every process below `ancestor`: a stopped process does not fork, so none escapes."""
     send(ancestor, signal.SIGSTOP)
 
 
@@ -83,6 +83,6 @@ def _scan() -> Callable[[int], list[int]]:
     for name in os.listdir("/proc"):
         if name.isdecimal():
             with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
-                parent = int(file.read().rpartition(b")")[2].split()[1])  # the name in brackets may hold anything
+                parent = int(file.read().rpartition(b")")[2].split()[1])  # the name in brackets may contain any character
                 by_parent.setdefault(parent, []).append(int(name))
     return lambda pid: by_parent.get(pid, [])

@@ -1,7 +1,7 @@
-"""Who watches the supervisors: a pidfd each, as long as there are descriptors; the others are looked at now and then.
+"""Watches the supervisors: by a pidfd each while there are descriptors; the others are checked now and then.
 
-A supervisor can be stopped (`kill -STOP $PPID` in a job), and would then never tell that its job has ended. So all are told to go on, now
-and then: that does nothing to one that runs.
+A supervisor can be stopped (`kill -STOP $PPID` in a job) and would then never report the end of its job. So all get SIGCONT now and then,
+which has no effect on one that runs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Watch:
         return len(self._of)
 
     def attempts(self) -> set[tuple[int, int]]:
-        """Jobs and attempts."""
+        """The watched attempts, as (job, attempt)."""
         return {(job, supervisor.attempt) for job, supervisor in self._of.items()}
 
     @property
@@ -49,7 +49,7 @@ class Watch:
         return len(self._of) - self._with_pidfd
 
     def add(self, job: int, attempt: int, pid: int, pidfd: int | None) -> None:
-        """Watches a supervisor from now on. The pidfd becomes ours; without one, it is looked at."""
+        """Watches a supervisor from now on. The pidfd is closed here later; a supervisor without one is checked now and then."""
         if pidfd is not None and self._with_pidfd >= self._most:
             os.close(pidfd)
             pidfd = None
@@ -72,7 +72,7 @@ class Watch:
                 os.close(pidfd)
 
     def look_around(self) -> None:
-        """Tells all to go on, and looks at those without a pidfd."""
+        """Sends SIGCONT to all, and checks those without a pidfd."""
         for job, supervisor in list(self._of.items()):
             if supervisor.pidfd is not None:
                 with contextlib.suppress(ProcessLookupError):
@@ -80,23 +80,23 @@ class Watch:
                 continue
             try:
                 pidfd = self._opened(job, supervisor)
-            except OSError:  # no descriptor even for a moment: in the next round
+            except OSError:  # no descriptor is free even for a moment: try in the next round
                 return
             if pidfd is None:
                 self._gone(job, supervisor.attempt)
             else:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(pidfd, signal.SIGCONT)
-                self.add(job, supervisor.attempt, supervisor.pid, pidfd)  # there may be room for it by now
+                self.add(job, supervisor.attempt, supervisor.pid, pidfd)  # it keeps the pidfd if there are descriptors by now
 
     def close(self) -> None:
-        """Watches nobody any more."""
+        """Stops watching."""
         for supervisor in self._of.values():
             self._release(supervisor)
         self._of.clear()
 
     def _opened(self, job: int, supervisor: _Supervisor) -> int | None:
-        """A pidfd of a supervisor that has none, or None if it is gone. Its number may be another's by now: its record tells."""
+        """A pidfd of a supervisor that has none, or None if it is gone. Its pid may be another process's by now, so its record is read."""
         try:
             pidfd = os.pidfd_open(supervisor.pid)
         except ProcessLookupError:

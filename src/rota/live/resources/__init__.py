@@ -1,1 +1,1 @@
-"""What jobs are given of the machine, and how they are held to it."""
+"""Which resources of the machine each job gets, and how a job is held to its share."""

@@ -1,4 +1,4 @@
-"""Allocation: what each job has of every resource, from its start to its end, over suspensions and daemons."""
+"""Allocation: each job's share of every resource, from its start to its end, across suspensions and restarts of the daemon."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["Allocation"]
 
 
 class Allocation:
-    """The resources of a server on this machine. What is handed out by number is noted in the job: `share`, numbers by kind.
+    """The resources of a server on this machine. Numbered things (cores, devices) are noted in the job: `share`, numbers by kind.
 
-    `demand` is what a job needs of each resource, in the order of the server's.
+    `demand` is what a job needs of each resource, in the order of the server's resources.
     """
 
     def __init__(self, system: System, settings: LiveSettings) -> None:
@@ -36,10 +36,10 @@ class Allocation:
             raise BadSpec([Problem(f"live.releasable.{kind.resource.name}", kind.kept) for kind in kept])
         self._numbered = {kind.name: kind for kind in numbered}
         self._released = {kind.name for kind in released}
-        self._lent: set[tuple[int, str]] = set()  # kinds of which a suspended job has given its share back
+        self._lent: set[tuple[int, str]] = set()  # (job, kind) where a suspended job has given its share back
 
     def _kind(self, resource: Resource, settings: LiveSettings) -> Kind:
-        """A resource on this machine. Of several of one kind, the first one that is enforced; the others are counted."""
+        """A resource on this machine. If several are of one kind, the first is enforced and the others are counted."""
         kind = kind_of(resource.name)
         if any(other.name == kind.name and other.describe().enforced for other in self._kinds):
             kind = Counted
@@ -56,22 +56,22 @@ class Allocation:
         return [remark for said in self._described for remark in said.remarks]
 
     def free(self, kind: str) -> tuple[int, ...] | None:
-        """The numbers of a kind that nobody has; None if they are not handed out here."""
+        """The free numbers of a kind; None if this kind hands out no numbers here."""
         return self._numbered[kind].free if kind in self._numbered else None
 
     def check(self, demand: Sequence[float]) -> None:
-        """Refuses a demand for parts of what is handed out whole."""
+        """Refuses a fraction of a resource that is handed out in whole units."""
         for kind, amount in zip(self._kinds, demand, strict=True):
             if kind.whole and not is_whole(amount):
                 raise Refused(f"{kind.resource.name} are handed out whole here: {amount:g} is not a whole number")
 
     def whole(self, demand: Sequence[float]) -> list[float]:
-        """A demand with what is handed out whole rounded up."""
+        """A demand rounded up for resources that are handed out in whole units."""
         pairs = zip(self._kinds, demand, strict=True)
         return [float(math.ceil(amount - 1e-9)) if kind.whole else float(amount) for kind, amount in pairs]
 
     def take_over(self, before: Allocation, suspended: Iterable[Job]) -> None:
-        """Goes on where another allocation of the same server was, which had other settings."""
+        """Takes over from another allocation of the same server with other settings."""
         for kind, earlier in zip(self._kinds, before._kinds, strict=True):
             kind.take_over(earlier)
         self._lent = before._lent
@@ -81,7 +81,7 @@ class Allocation:
     # ------------------------------------------------------------------------------------------------------------ a job
 
     def take(self, job: Job, demand: Sequence[float]) -> None:
-        """A job starts. `Refused`: it asks for parts of what is handed out whole. ValueError: there is not so much left."""
+        """A job starts. `Refused`: it asks for a fraction of a resource that is handed out whole. ValueError: not enough is left."""
         self.check(demand)
         job.share = {}
         try:
@@ -93,21 +93,21 @@ class Allocation:
             raise
 
     def suspend(self, job: Job) -> None:
-        """A job that is about to be suspended, or is, gives back what a stop releases, and remembers it."""
+        """A job that is suspended gives back what a stop releases; its share is remembered."""
         for name in self._released & job.share.keys():
             if (job.id, name) not in self._lent:
                 self._numbered[name].release(job.share[name])
                 self._lent.add((job.id, name))
 
     def resume(self, job: Job) -> None:
-        """A suspended job is about to go on: with the numbers it had, as far as they are free."""
+        """A suspended job is about to resume, with the same numbers if they are free."""
         for name in self._lent_by(job):
             if (again := self._numbered[name].take_again(job.share[name])) is not None:
                 job.share = {**job.share, name: again}
             self._lent.discard((job.id, name))
 
     def hold(self, job: Job) -> None:
-        """A job was found that an earlier daemon started; suspended ones come last, for others may have their cores by now."""
+        """Notes the share of a job that an earlier daemon started. Suspended jobs come last: others may have their cores by now."""
         for name, share in job.share.items():
             if (kind := self._numbered.get(name)) is None:
                 continue
@@ -117,7 +117,7 @@ class Allocation:
                 kind.hold(share)
 
     def release(self, job: Job) -> None:
-        """Nothing of a job is left on the machine."""
+        """Takes the share of a job back when none of its processes is left on the machine."""
         lent = self._lent_by(job)
         for name, share in job.share.items():
             if name in self._numbered and name not in lent:
@@ -126,12 +126,12 @@ class Allocation:
         job.share = {}
 
     def terms(self, job: Job, demand: Sequence[float]) -> dict[str, Any]:
-        """What its supervisor is given of each kind, as plain JSON: the `share` of its order."""
+        """The terms of each kind for the job's supervisor, as plain JSON: the `share` of its order."""
         made = ((kind, self._terms(kind, job, amount)) for kind, amount in zip(self._kinds, demand, strict=True))
         return {kind.name: terms for kind, terms in made if terms is not None}
 
     def moves(self, job: Job) -> dict[str, Any]:
-        """What a job that goes on must be moved to, as its terms; empty if nothing."""
+        """The terms of kinds to which a job that resumes must be moved; empty if there are none."""
         kinds = (kind for name, kind in self._numbered.items() if kind.moves and name in job.share)
         return {kind.name: self._terms(kind, job, len(job.share[kind.name])) for kind in kinds}
 

@@ -1,4 +1,4 @@
-"""A cgroup (version 2) of our own, where the system has delegated one: the only way to limit what a whole job really uses."""
+"""A cgroup (version 2), if the system has delegated one to the daemon: the only way to limit the memory use of a whole job."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def own_group() -> str | None:
 
 
 def delegated_group() -> str | None:
-    """Make room for one cgroup per job with a limit of its memory; the directory to make them in, or None if that is not to be had.
+    """Prepares for one cgroup per job with a memory limit. Returns the directory for them, or None if that is not possible.
 
-    A cgroup that hands a controller down may hold no process itself, so the daemon moves into a leaf of its own.
+    A cgroup that passes a controller on to its children must have no process itself, so the daemon moves into a leaf cgroup.
     """
     group = own_group()
     if group is None:
@@ -45,7 +45,7 @@ def delegated_group() -> str | None:
         return None
     try:
         _write(f"{group}/cgroup.subtree_control", "+memory")
-    except OSError:  # other processes live in it: leave all as it was
+    except OSError:  # it has other processes: leave everything as it was
         with contextlib.suppress(OSError):
             _write(f"{group}/cgroup.procs", str(os.getpid()))
             os.rmdir(leaf)
@@ -54,7 +54,7 @@ def delegated_group() -> str | None:
 
 
 def enter(group: str, memory: int | None) -> None:
-    """Puts this process into a cgroup of its own, with a limit of its memory in bytes if there is one."""
+    """Puts this process into its own cgroup, with a memory limit in bytes if there is one."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(group)
     if memory is not None:
@@ -63,7 +63,7 @@ def enter(group: str, memory: int | None) -> None:
 
 
 def leave(group: str) -> bool:
-    """Removes the cgroup of a job that has ended; whether the kernel killed a process in it for want of memory."""
+    """Removes the cgroup of a job that has ended. Returns whether the kernel killed a process in it for lack of memory."""
     killed = False
     with contextlib.suppress(OSError, ValueError):
         with open(f"{group}/memory.events") as file:
@@ -75,7 +75,7 @@ def leave(group: str) -> bool:
 
 
 def _is_ours(group: str) -> bool:
-    """Whether it was given to us. Root can write to every cgroup, also to those that systemd keeps: then its mark must be there."""
+    """Whether a cgroup was delegated to us. Root can write to every cgroup, also to those of systemd: so for root, the mark is required."""
     if not os.access(group, os.W_OK):
         return False
     if os.geteuid() != 0:

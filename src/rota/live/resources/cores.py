@@ -1,4 +1,4 @@
-"""Cores: each job runs on its own and on no others (CPU affinity)."""
+"""Cores: each job runs on its own cores only (CPU affinity)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Cores(Numbered):
         return resource.lower() in ("cores", "cpus", "cpu")
 
     def describe(self) -> Description:
-        """Affinity, or why not."""
+        """Affinity, or why there is none."""
         name, capacity = self.resource.name, self.resource.capacity
         if self.pool is not None:
             return Description("affinity")
@@ -45,12 +45,12 @@ class Cores(Numbered):
         return Description("", [f"{why}: counted only, jobs share all cores"])
 
     def take(self, amount: float, prefer: Sequence[int] = ()) -> list[int] | None:
-        """A job that asks for no core is not held to any: it could not run."""
+        """None for a job that asks for no core: with an empty set it could not run."""
         return super().take(amount, prefer) if round(amount) > 0 else None
 
     @staticmethod
     def apply(terms: list[int]) -> None:
-        """Affinity, which all processes and threads of the job inherit."""
+        """Sets the affinity, which all processes and threads of the job inherit."""
         with explained(f"cannot use cores {terms}"):
             os.sched_setaffinity(0, terms)
 
@@ -61,5 +61,5 @@ class Cores(Numbered):
 
     @staticmethod
     def move(thread: int, terms: list[int]) -> None:
-        """To other cores."""
+        """Moves a thread to other cores."""
         os.sched_setaffinity(thread, terms)

@@ -1,4 +1,4 @@
-"""What is counted only: no more is given out than there is, and a job is trusted to keep to its share."""
+"""Resources that are counted only: jobs never get more than there is, but nothing holds a job to its share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Counted"]
 
 
 class Counted(Kind):
-    """All that no other kind takes."""
+    """Every resource that no other kind takes."""
 
     name: ClassVar[str] = "counted"
 

@@ -1,4 +1,4 @@
-"""Devices (GPUs): each job is told which are its own by CUDA_VISIBLE_DEVICES."""
+"""Devices (GPUs): CUDA_VISIBLE_DEVICES names the devices of a job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Gpus"]
 
 
 class Gpus(Numbered):
-    """The devices that this daemon sees, by number, or by place where they have names."""
+    """The devices that this daemon sees, by number; by position if they have names."""
 
     name: ClassVar[str] = "gpus"
     kept: ClassVar[str] = "a suspended process keeps its devices: gpus cannot be released"
@@ -40,21 +40,21 @@ class Gpus(Numbered):
         return resource.lower() in ("gpus", "gpu")
 
     def describe(self) -> Description:
-        """CUDA_VISIBLE_DEVICES, or why not; and whether there are so many."""
+        """CUDA_VISIBLE_DEVICES, or why not; and a remark if the machine has fewer devices."""
         name, capacity = self.resource.name, self.resource.capacity
         if capacity > self._seen:
             return Description("", [f"{name}: {capacity:g} planned, but CUDA_VISIBLE_DEVICES shows {self._seen}: counted only"])
         if self.pool is None:
             return Description("", [f"{name} are asked for in parts: counted only, jobs see all devices"])
-        remarks = [f"{name}: a job is told its devices by CUDA_VISIBLE_DEVICES; one that does not heed it is not held back"]
+        remarks = [f"{name}: CUDA_VISIBLE_DEVICES names a job's devices; nothing stops a job that ignores it"]
         found = sum(re.fullmatch(r"nvidia\d+", file) is not None for file in os.listdir(self._files))
-        if self._visible is None and found < capacity:  # they may be of another make, so they are handed out all the same
+        if self._visible is None and found < capacity:  # they may be of another vendor, so they are handed out nevertheless
             seen = f"{name}: {capacity:g} planned, but this machine shows {found} ({self._files}/nvidia*)"
-            remarks.append(f"{seen}: jobs may be told of devices that are not there")
+            remarks.append(f"{seen}: jobs may be given devices that do not exist")
         return Description("CUDA_VISIBLE_DEVICES", remarks)
 
     def terms(self, share: Sequence[int] | None, amount: float, attempt: str) -> Any:
-        """The devices as CUDA_VISIBLE_DEVICES calls them; none, if the job asked for none."""
+        """The names of the devices in CUDA_VISIBLE_DEVICES; empty if the job asked for none."""
         return None if self.pool is None or share is None else [self._names.get(one, str(one)) for one in share]
 
     @staticmethod

@@ -1,7 +1,7 @@
 """A kind of resource: how a job gets its share of it on this machine, and how it is held to that share.
 
-A kind has two sides. In the daemon there is one object per resource of the server: it hands out shares. In the processes of a job there is
-only the class: its static methods get, as plain JSON, what `terms` made of the share. The launcher imports every kind, and every supervisor
+A kind has two parts. In the daemon there is one object per resource of the server: it hands out shares. In the processes of a job there is
+only the class: its static methods get the result of `terms` as plain JSON. The launcher imports every kind, and every supervisor
 is a copy of the launcher, so a kind and all that it imports use the standard library only.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["Description", "Kind", "NotApplied", "Resource", "explained"]
 
 
 class Resource(NamedTuple):
-    """A resource of the server: its name, how much there is of it, and what each type of job needs of it."""
+    """A resource of the server: its name, how much there is of it, and how much each job type needs."""
 
     name: str
     capacity: float
@@ -26,7 +26,7 @@ class Resource(NamedTuple):
 
 
 class Description(NamedTuple):
-    """How a job is held to its share, in a word ("" if it is not), and what people should know about it."""
+    """How a job is held to its share, in one word ("" if it is not), and remarks for users."""
 
     enforced: str
     remarks: Sequence[str] = ()
@@ -37,13 +37,13 @@ class NotApplied(Exception):
 
 
 class Kind:
-    """What a kind does not say otherwise: nothing is handed out, and nothing holds a job to its share."""
+    """The defaults of a kind: it hands out nothing, and nothing holds a job to its share."""
 
     name: ClassVar[str] = ""  # in shares and orders
-    variables: ClassVar[frozenset[str]] = frozenset()  # that only Rota sets: a job does not get them from the job that submitted it
+    variables: ClassVar[frozenset[str]] = frozenset()  # set by Rota only: a job does not inherit them from the job that submitted it
     kept: ClassVar[str] = ""  # why a suspended job cannot give its share back; "" if it can
-    numbered: ClassVar[bool] = False  # whether shares are numbers of things, which are noted with the job
-    moves: ClassVar[bool] = False  # whether a job that goes on is moved to its new share
+    numbered: ClassVar[bool] = False  # whether shares are numbers (of cores, devices), which are noted with the job
+    moves: ClassVar[bool] = False  # whether a job that resumes is moved to its new share
 
     def __init__(self, resource: Resource, settings: LiveSettings) -> None:
         self.resource = resource
@@ -61,18 +61,18 @@ class Kind:
 
     @property
     def whole(self) -> bool:
-        """Whether it is handed out in whole numbers only."""
+        """Whether it is handed out in whole units only."""
         return False
 
     @property
     def free(self) -> tuple[int, ...] | None:
-        """The numbers that nobody has; None if none are handed out."""
+        """The free numbers; None if none are handed out."""
         return None
 
     def take(self, amount: float, prefer: Sequence[int] = ()) -> list[int] | None:
-        """The share of a job that starts, or goes on after it was suspended and had `prefer`; None if it has no numbers.
+        """The share of a job that starts, or that resumes and had `prefer` before; None if it has no numbers.
 
-        ValueError: there is not so much left.
+        ValueError: not enough is left.
         """
         return None
 
@@ -83,18 +83,18 @@ class Kind:
         """Takes a share back."""
 
     def take_again(self, share: Sequence[int]) -> list[int] | None:
-        """The share of a suspended job that gave its own back and goes on: the same, as far as it is free."""
+        """The share of a job that gave its share back when suspended and resumes: the same numbers if they are free, else others."""
         return None
 
     def are_free(self, share: Sequence[int]) -> bool:
-        """Whether nobody has any part of this share."""
+        """Whether no job has any part of this share."""
         return True
 
     def take_over(self, before: Kind) -> None:
-        """Goes on where another object for the same resource was."""
+        """Takes over from another object for the same resource."""
 
     def terms(self, share: Sequence[int] | None, amount: float, attempt: str) -> Any:
-        """What the processes of a job are given, as plain JSON; None if nothing. `attempt` is a name for this run of the job."""
+        """What the processes of a job need to know, as plain JSON; None if nothing. `attempt` is a name for this run of the job."""
         return None
 
     # In the processes of a job, with what `terms` gave ------------------------------------------------------------------
@@ -105,7 +105,7 @@ class Kind:
 
     @staticmethod
     def environment(terms: Any) -> Mapping[str, str]:
-        """What the job is told by variables."""
+        """Environment variables for the job."""
         return {}
 
     @staticmethod
@@ -115,12 +115,12 @@ class Kind:
 
     @staticmethod
     def move(thread: int, terms: Any) -> None:
-        """Holds a thread of a job that goes on to its new share. ProcessLookupError: it has ended."""
+        """Holds a thread of a job that resumes to its new share. ProcessLookupError: it has ended."""
 
 
 @contextmanager
 def explained(step: str) -> Iterator[None]:
-    """`NotApplied` with this text for whatever goes wrong."""
+    """Turns any error into `NotApplied` with this text."""
     try:
         yield
     except Exception as error:

@@ -37,7 +37,7 @@ class Memory(Kind):
         return _NAME.fullmatch(resource) is not None
 
     def describe(self) -> Description:
-        """What limits it, what that does not do, and whether there is so much."""
+        """What limits the memory, what that limit cannot do, and a remark if the machine has less."""
         name, remarks = self.resource.name, list[str]()
         if self._enforced == "rlimit":
             remarks.append(
@@ -54,7 +54,7 @@ class Memory(Kind):
         return Description(self._enforced, remarks)
 
     def terms(self, share: Sequence[int] | None, amount: float, attempt: str) -> Any:
-        """A job that asks for no memory has no limit, but a cgroup all the same."""
+        """The limit and the cgroup; a job that asks for no memory has a cgroup without a limit."""
         limit = round(amount * self._unit) if self._enforced and amount > 0 else None
         group = None if self._group is None else f"{self._group}/job-{attempt}"
         return None if limit is None and group is None else {"bytes": limit, "cgroup": group}
@@ -72,7 +72,7 @@ class Memory(Kind):
 
     @staticmethod
     def clean_up(terms: dict[str, Any]) -> str:
-        """Removes the cgroup; tells whether the kernel killed in it for want of memory."""
+        """Removes the cgroup; says so if the kernel killed a process in it for lack of memory."""
         if terms["cgroup"] is not None and cgroups.leave(terms["cgroup"]):
             return f"out of memory: killed at its limit of {terms['bytes']} bytes"
         return ""

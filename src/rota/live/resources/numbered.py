@@ -1,4 +1,4 @@
-"""Kinds of which each job gets numbered things for itself, such as cores and devices."""
+"""Kinds that give each job numbered things of its own, such as cores and devices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Numbered", "Pool", "is_whole"]
 
 
 class Pool:
-    """Numbered things, each given to one taker at a time."""
+    """Numbered things, each given to one job at a time."""
 
     def __init__(self, ids: Iterable[int]) -> None:
         self.ids = tuple(ids)
@@ -19,11 +19,11 @@ class Pool:
 
     @property
     def free(self) -> tuple[int, ...]:
-        """What nobody has, in ascending order."""
+        """The free numbers, in ascending order."""
         return tuple(sorted(self._free))
 
     def take(self, count: int, prefer: Iterable[int] | None = None) -> tuple[int, ...]:
-        """Take `count` of the free ones: those of `prefer` as far as they are free, then the lowest."""
+        """Takes `count` free numbers: those of `prefer` if they are free, then the lowest."""
         if count > len(self._free):
             raise ValueError(f"{count} asked for, {len(self._free)} of {len(self.ids)} are free")
         wanted = [one for one in dict.fromkeys(prefer or ()) if one in self._free][:count]
@@ -33,18 +33,18 @@ class Pool:
         return taken
 
     def hold(self, ids: Iterable[int]) -> None:
-        """Take exactly these: what a job that was found running has. Numbers that are not of this pool are passed over."""
+        """Takes exactly these numbers, for a job that was found running. Numbers outside the pool are ignored."""
         ours = set(ids) & set(self.ids)
         if twice := ours - self._free:
             raise ValueError(f"{sorted(twice)} are taken already")
         self._free -= ours
 
     def are_free(self, ids: Iterable[int]) -> bool:
-        """Whether nobody has any of these; numbers that are not of this pool are passed over."""
+        """Whether all of these are free; numbers outside the pool are ignored."""
         return set(ids) & set(self.ids) <= self._free
 
     def give_back(self, ids: Iterable[int]) -> None:
-        """Give back what was taken."""
+        """Gives numbers back."""
         ours = set(ids) & set(self.ids)
         if never := ours & self._free:
             raise ValueError(f"{sorted(never)} were not taken")
@@ -52,14 +52,14 @@ class Pool:
 
 
 class Numbered(Kind):
-    """A kind with a `pool`, where there is one: without a pool it is counted only. Its terms are the numbers of the share."""
+    """A kind with a pool of numbers; without a `pool` it is counted only. Its terms are the numbers of the share."""
 
     numbered: ClassVar[bool] = True
     pool: Pool | None = None
 
     @property
     def whole(self) -> bool:
-        """If there is a pool."""
+        """True if there is a pool."""
         return self.pool is not None
 
     @property
@@ -68,29 +68,29 @@ class Numbered(Kind):
         return None if self.pool is None else self.pool.free
 
     def take(self, amount: float, prefer: Sequence[int] = ()) -> list[int] | None:
-        """So many of the pool."""
+        """Takes numbers from the pool."""
         return None if self.pool is None else list(self.pool.take(round(amount), prefer))
 
     def hold(self, share: Sequence[int]) -> None:
-        """Numbers that are not of the pool are passed over: they are of a time when the daemon had others."""
+        """Ignores numbers outside the pool: an earlier daemon may have had other ones."""
         if self.pool is not None:
             self.pool.hold(share)
 
     def release(self, share: Sequence[int]) -> None:
-        """Back to the pool."""
+        """Gives the numbers back to the pool."""
         if self.pool is not None:
             self.pool.give_back(share)
 
     def take_again(self, share: Sequence[int]) -> list[int] | None:
-        """As many as before, or all there are."""
+        """As many numbers as before, or all that are free."""
         return None if self.pool is None else list(self.pool.take(min(len(share), len(self.pool.ids)), share))
 
     def are_free(self, share: Sequence[int]) -> bool:
-        """In the pool."""
+        """Whether all are free in the pool."""
         return self.pool is None or self.pool.are_free(share)
 
     def take_over(self, before: Kind) -> None:
-        """With its pool."""
+        """Takes over its pool."""
         if isinstance(before, Numbered):
             self.pool = before.pool
 
@@ -99,10 +99,10 @@ class Numbered(Kind):
         return None if self.pool is None or share is None else list(share)
 
     def asked_in_parts(self) -> bool:
-        """Whether some type needs a part of one, or the server has a part of one."""
+        """Whether the server's capacity, or the demand of a type, is not a whole number."""
         return not all(map(is_whole, (*self.resource.demands, self.resource.capacity)))
 
 
 def is_whole(amount: float) -> bool:
-    """Whether an amount is a whole number, but for rounding."""
+    """Whether an amount is a whole number up to rounding."""
     return abs(amount - round(amount)) < 1e-9

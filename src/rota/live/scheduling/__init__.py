@@ -1,1 +1,1 @@
-"""Which job runs when: the policy's decisions for real jobs, job classes, dependencies, forecasts."""
+"""Which job runs when: the policy's decisions about real jobs, classes of jobs, dependencies, forecasts."""

@@ -1,6 +1,6 @@
-"""Which jobs come after which: who waits for whom, and what it means when one ends.
+"""Dependencies between jobs: which jobs wait for which, and what happens when one ends.
 
-All jobs of a request come after the same jobs, so these are looked up once for all of them, and each end is told once.
+All jobs of a request come after the same jobs. So these are looked up once per request, and each end is handled once per request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MOST_DECIDED = 10_000  # requests remembered, so that an array is not looked up
 
 @dataclass
 class _Waiting:
-    """A request that waits: for whom, and its jobs that are blocked."""
+    """A request that waits: the jobs that it waits for, and its own jobs that are blocked."""
 
     left: set[int]
     after: frozenset[int]
@@ -31,10 +31,10 @@ class Dependencies:
         self._find = find
         self._waiting: dict[int, _Waiting] = {}  # by request
         self._awaited: dict[int, set[int]] = {}  # by job: the requests that wait for it
-        self._decided: dict[int, str] = {}  # by request; what has ended stays so
+        self._decided: dict[int, str] = {}  # by request; final, because a job that has ended stays so
 
     def verdict(self, request: Request) -> str | None:
-        """Whether jobs of this request may run: "" if so, why they never will, None as long as they wait for others."""
+        """Whether jobs of this request may run: "" if so, a reason if they never will, None while they wait for others."""
         if not request.after and not request.after_any:
             return ""
         if request.id not in self._waiting and request.id not in self._decided:
@@ -42,14 +42,14 @@ class Dependencies:
         return self._decided.get(request.id)
 
     def block(self, request: Request, job: int) -> None:
-        """A job of a request that waits: it is named when there is a verdict."""
+        """Notes a job of a request that waits: `ended` returns it when the request need not wait any more."""
         self._waiting[request.id].blocked.add(job)
 
     def ended(self, job: Job) -> list[int]:
-        """The jobs for which this end is the last word."""
+        """The jobs that need not wait any more after this end: they may run, or never will."""
         found: list[int] = []
         for number in sorted(self._awaited.pop(job.id, ())):
-            if (waiting := self._waiting.get(number)) is None:  # another end was the last word
+            if (waiting := self._waiting.get(number)) is None:  # an earlier end decided it
                 continue
             waiting.left.discard(job.id)
             why = _why_never(job) if job.id in waiting.after else ""

@@ -1,12 +1,12 @@
-"""When will this job start? The present state is played forward, many times, with the policy's own decisions.
+"""When will this job start? The present state is simulated forward many times, with the policy's own decisions.
 
-What is not known is drawn: how long the running jobs still take (their law, given how long they have run), how long the waiting ones will
-take, who else arrives, at the rates and sizes that were learnt. The policy's own randomness is drawn anew as well. The median and the 90 %
-point of the start over the futures are the answer.
+Unknown values are drawn at random: the remaining time of running jobs (their distribution, given how long they have run), the time that
+waiting jobs will take, and arrivals, at the rates and sizes that were learnt. The policy's own random numbers are drawn anew as well. The
+answer is the median and the 90 % quantile of the start over these futures.
 
-The compiled simulator plays it (`rota.simulation.ahead`), which knows jobs of types. Own jobs hold their room beside it: one that runs
-gives it back at its end, one that waits starts when what the others leave has been enough for it. What suspended jobs keep is left out, and
-a rota is not held up by own jobs; where there are few jobs, the scheduler itself is played instead (`rehearsal`), which leaves out nothing.
+The compiled simulator does this (`rota.simulation.ahead`). It knows jobs of types only; own jobs are added beside it: a running one gives
+its resources back at its end, a waiting one starts when the others leave enough free. Simplified: what suspended jobs keep is left out, and
+own jobs do not delay a rota. Where there are few jobs, the scheduler itself is simulated instead (`play_forward`), which is exact.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from rota.simulation.workload import PoissonArrivals
 
 __all__ = ["Outlook", "forecast"]
 
-_FEW = 200  # jobs whose future the scheduler plays in milliseconds
-_CALL_S = 0.01  # of computing at a time: other threads wait meanwhile
+_FEW = 200  # jobs whose future the scheduler simulates in milliseconds
+_CALL_S = 0.01  # computing time per call: other threads wait meanwhile
 
 
 def forecast(
@@ -45,13 +45,13 @@ def forecast(
 ) -> list[float]:
     """Times from `now` until the job starts, in order, in as many futures as the budget allows. `served`: time in service, by job.
 
-    Arrivals and sizes are those of `system`, which may have learnt other ones than the plan's.
+    Arrivals and sizes are those of `system`, which may be learnt and differ from the plan's.
     """
     return Outlook(scheduler, served, job, now, system).starts(runs, budget_s, seed)
 
 
 class Outlook:
-    """The present, to be played forward; the scheduler may go on meanwhile."""
+    """A copy of the present state, to be simulated forward; the scheduler may change meanwhile."""
 
     def __init__(self, scheduler: Scheduler, served: Mapping[int, float], job: int, now: float, system: System | None = None) -> None:
         known = scheduler.system if system is None else system
@@ -65,12 +65,12 @@ class Outlook:
             self._play = _Simulated(scheduler, served, job, now, known)
 
     def prepare(self) -> None:
-        """Compiles what is needed, which takes a while where no simulation of this policy was ever run."""
+        """Compiles what is needed, which takes a while if no simulation of this policy was run before."""
         if isinstance(self._play, _Simulated):
             self._play.prepare()
 
     def starts(self, runs: int = 50, budget_s: float | None = None, seed: int = 0) -> list[float]:
-        """Times until the job starts, in order, in as many futures as the budget allows, which is less where Python plays them."""
+        """Times until the job starts, in order, in as many futures as the budget allows: fewer if they run in Python."""
         self.prepare()
         budget_s = (2.0 if isinstance(self._play, _Simulated) else 0.5) if budget_s is None else budget_s
         until, found = time.monotonic() + budget_s, []
@@ -84,7 +84,7 @@ class Outlook:
 
 @dataclass
 class _Own:
-    """A job that no type encloses: what it holds, when it ends if it runs, how long it will take if it waits."""
+    """A job that no type encloses: what it needs, when it ends (if it runs), how long it will take (if it waits)."""
 
     id: int
     demand: Int
@@ -117,12 +117,12 @@ class _Simulated:
 
     def prepare(self) -> None:
         """Loads or compiles the simulator."""
-        nobody = Chunk(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
+        no_arrivals = Chunk(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
         ahead = Ahead(self._system, self._decider, self._present, np.ones(len(self._present.kinds)), np.random.SeedSequence(0))
-        ahead.go_on(nobody, -np.inf)
+        ahead.go_on(no_arrivals, -np.inf)
 
     def __call__(self, seed: np.random.SeedSequence, until: float) -> float | None:
-        """One future: when the job starts in it; None if the time for computing is over, or it never does."""
+        """One future: when the job starts in it; None if the computing time is over, or the job never starts."""
         sizes, arrivals, policy = seed.spawn(3)
         draw, system = np.random.default_rng(sizes), self._system
         remaining = np.ones(len(self._present.kinds))
@@ -164,7 +164,7 @@ class _Simulated:
 
 
 class _Coming:
-    """Who arrives from now on, by time. They do not depend on how the time is cut."""
+    """Arrivals from now on, in order of time. They do not depend on how the time is divided into steps."""
 
     def __init__(self, system: System, seed: np.random.SeedSequence, now: float, estimates: Array) -> None:
         self._chunks: Iterator[Chunk] = PoissonArrivals(1024).chunks(system, seed)
@@ -173,7 +173,7 @@ class _Coming:
         self.over = float(system.arrival_rate.sum()) == 0
 
     def by(self, until: float) -> Chunk:
-        """Those who arrive by a time and have not been told before."""
+        """The arrivals up to a time that were not returned before."""
         while not self.over and (not len(self._times) or self._times[-1] <= until):
             chunk = next(self._chunks)
             self._times = np.concatenate([self._times, self._now + chunk.times])
@@ -185,7 +185,7 @@ class _Coming:
 
 
 def _listed(scheduler: Scheduler, served: Mapping[int, float]) -> tuple[Int, Int, np.ndarray, dict[int, float]]:
-    """Places, types and whether in service of the jobs of types; and what those have been served that were."""
+    """Of the jobs of types: places, types, and whether they are in service; and by place, the time in service so far where positive."""
     here = list(scheduler.typed())
     places = np.fromiter((job.place for job in here), np.int64, len(here))
     kinds = np.fromiter((job.kind for job in here), np.int64, len(here))
@@ -194,13 +194,13 @@ def _listed(scheduler: Scheduler, served: Mapping[int, float]) -> tuple[Int, Int
 
 
 def _first_fit(free: Int, entries: Array, demand: Int, need: Int, now: float) -> float | None:
-    """When there was first room for so much, after all that happened at one time: from `free` on, by what happened."""
+    """When the free capacity first covered `need`, after all entries of the same time; it begins at `free` and changes with the entries."""
     if (need <= free).all():
         return now
     if not len(entries):
         return None
     gives = np.select([entries[:, 1] == STARTED, (entries[:, 1] == FINISH) | (entries[:, 1] == PREEMPT)], [-1, 1], 0)
-    room = free + np.cumsum(gives[:, None] * demand[entries[:, 2].astype(np.int64)], axis=0)
-    last = np.append(np.diff(entries[:, 0]) > 0, True)  # of what happens at one time
-    fits = np.flatnonzero(last & (room >= need).all(axis=1))
+    free_then = free + np.cumsum(gives[:, None] * demand[entries[:, 2].astype(np.int64)], axis=0)
+    last = np.append(np.diff(entries[:, 0]) > 0, True)  # the last entry of each time
+    fits = np.flatnonzero(last & (free_then >= need).all(axis=1))
     return float(entries[fits[0], 0]) if len(fits) else None

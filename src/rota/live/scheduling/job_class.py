@@ -1,4 +1,4 @@
-"""What a request is checked for before anything is written down: which type it runs as, and whether it can run where it wants to."""
+"""Checks of a request before it is accepted: which type it runs as, and whether its working directory can be used."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _ROUNDING = 1e-12
 
 
 def class_of(request: JobRequest, system: System) -> tuple[str, list[float], str]:
-    """The type that a request runs as, its demand, and a remark: the type named, or the smallest that encloses what is asked for.
+    """The type that a request runs as, its demand, and a remark: the named type, or the smallest one that encloses the demand.
 
-    A type with devices (gpus) comes last if none are asked for: they are few, and nobody would use them. Where no type encloses it, the job
-    is of a class of its own, "own".
+    If no devices (gpus) are asked for, types with devices come last: devices are few, and would be unused. If no type encloses the demand,
+    the class of the job is "own".
     """
     if request.type is not None:
         if request.type not in system.names:
@@ -37,12 +37,12 @@ def class_of(request: JobRequest, system: System) -> tuple[str, list[float], str
     demand = np.array([asked.get(name, 0.0) for name in system.resources])
     problems += _too_much(demand, system)
     if not problems and not demand.any():
-        problems.append(Problem("demand", "is nothing at all: name at least one resource"))
+        problems.append(Problem("demand", "is empty: name at least one resource"))
     if problems:
         raise BadSpec(problems)
     i = _smallest(demand, system)
     if i is None:
-        return OWN_TYPE, demand.tolist(), "no type of the plan encloses it: it starts only where the policy leaves room"
+        return OWN_TYPE, demand.tolist(), "no type of the plan encloses it: it starts only when the policy leaves enough free capacity"
     remark = "" if np.array_equal(system.demand[i], demand) else f"runs as type {system.names[i]}, the smallest that encloses it"
     return system.names[i], system.demand[i].tolist(), remark
 
@@ -50,8 +50,8 @@ def class_of(request: JobRequest, system: System) -> tuple[str, list[float], str
 def class_again(request: Request, system: System) -> tuple[str, list[float]]:
     """The type and the demand of an earlier request under another plan of the same resources; `BadSpec` if the server is too small for it.
 
-    Who named a type gets what the plan says of it now. Who asked for amounts, or named a type that is gone, runs as the smallest type that
-    encloses what was asked for, or what the type needed.
+    A request that named a type gets the type's demand in this plan. A request for amounts, or for a type that is gone, runs as the smallest
+    type that encloses the amounts, or the demand of the old type.
     """
     if request.asked is None and request.type in system.names:
         return request.type, system.demand[system.names.index(request.type)].tolist()
@@ -81,7 +81,7 @@ def _smallest(demand: Array, system: System) -> int | None:
 
 
 def remark_on_directory(path: str) -> str:
-    """What there is to say about a working directory: '' if it can be used, or that it is not there (yet). `BadSpec` if it never can be."""
+    """A remark on a working directory: '' if it can be used, or that it does not exist (yet). `BadSpec` if it cannot be used."""
     try:
         if not stat.S_ISDIR(os.stat(path).st_mode):
             return f"its working directory {path} is not there (yet)"

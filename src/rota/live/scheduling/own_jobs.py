@@ -1,7 +1,7 @@
-"""Own jobs that want to start: those that no type encloses, kept by what they need.
+"""Own jobs (those that no type encloses) that wait to start, grouped by demand.
 
-Jobs that need the same are interchangeable: if the oldest of them does not fit, none does. So an event costs one comparison for each
-different need, and all of these in one sweep over an array; how many jobs wait does not matter. Within a need a heap has the oldest first.
+Jobs with the same need are interchangeable: if the oldest does not fit, none does. So an event costs one comparison per distinct need, all
+in one array operation, however many jobs wait. For each need, a heap has the oldest job first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class OwnJobs:
     """Jobs by need, oldest first by their place in the queue."""
 
     def __init__(self, resources: int) -> None:
-        self._keys: dict[int, bytes] = {}  # by job; one that is not here has left, though its heap may still name it
+        self._keys: dict[int, bytes] = {}  # by job; a job without a key has left, even if its heap still has it
         self._rows: dict[bytes, int] = {}  # by need: its row below
         self._heaps: list[list[tuple[int, int]]] = []  # by row: place in the queue, job
         self._needs: Int = np.zeros((4, resources), dtype=np.int64)
@@ -29,7 +29,7 @@ class OwnJobs:
         return len(self._keys)
 
     def add(self, job: int, sequence: int, need: Int) -> None:
-        """A job wants to start, and needs so many units (R,) for it."""
+        """Adds a job that waits to start and needs these units (R,)."""
         key = need.tobytes()
         if (row := self._rows.get(key)) is None:
             row = self._rows[key] = len(self._heaps)
@@ -42,7 +42,7 @@ class OwnJobs:
         self._oldest[row] = self._heaps[row][0][0]
 
     def discard(self, job: int) -> None:
-        """A job has started or left; nothing happens if it was not here."""
+        """Removes a job that has started or left; does nothing if it is not here."""
         if (key := self._keys.pop(job, None)) is None:
             return
         row = self._rows[key]
@@ -67,7 +67,7 @@ class OwnJobs:
         return self._heaps[rows[np.argmin(self._oldest[rows])]][0][1] if len(rows) else None
 
     def copy(self) -> OwnJobs:
-        """The same jobs, independent of these."""
+        """An independent copy."""
         twin = OwnJobs(self._needs.shape[1])
         twin._keys, twin._rows, twin._heaps = self._keys.copy(), self._rows.copy(), [heap.copy() for heap in self._heaps]
         twin._needs, twin._oldest = self._needs.copy(), self._oldest.copy()

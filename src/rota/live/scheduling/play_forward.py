@@ -1,4 +1,4 @@
-"""A scheduler played forward in plain Python: exact, with whatever own, suspended and stopping jobs hold, and slow."""
+"""Simulates a scheduler forward in plain Python: slow, but exact, with all that own, suspended and stopping jobs hold."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from rota.model import System
 
 __all__ = ["play_forward", "still_needed"]
 
-_LONGER = 64  # draws for a size longer than what was served already; then the mean is added
+_LONGER = 64  # draws of a size; if none exceeds the time served already, the remaining size is the mean
 
 
 def play_forward(
     scheduler: Scheduler, served: Mapping[int, float], job: int, begin: float, system: System, seed: np.random.SeedSequence, until: float
 ) -> float | None:
-    """One future of a scheduler, which is used up: when the job starts in it; None if the time for computing is over, or it never does."""
+    """One future of a scheduler (which is changed): when the job starts in it; None if the computing time is over, or it never starts."""
     draw, now = np.random.default_rng(seed), begin
     scheduler.state.random[:] = seeded(seed)
     kinds = {id: here.kind for id, here in scheduler.jobs.items()}
-    left: dict[int, float] = {}  # what a job that was served before still needs
+    left: dict[int, float] = {}  # remaining size of jobs that were served before
     running = {
         id: now + still_needed(system, here.kind, served.get(id, 0.0), draw, here.estimate)
         for id, here in scheduler.jobs.items()
@@ -52,7 +52,7 @@ def play_forward(
     while True:
         if time.monotonic() > until:
             return None
-        if stopping:  # as if it took no time
+        if stopping:  # simplified: stopping takes no time
             if obey(scheduler.stopped(stopping.pop(), now)):
                 return now - begin
             continue
@@ -79,7 +79,7 @@ def play_forward(
 
 
 def still_needed(system: System, kind: int, served: float, draw: np.random.Generator, estimate: float = 0.0) -> float:
-    """What a job that was served for so long still needs. Of an own job only its estimate is known, or else what jobs take on average."""
+    """The remaining size of a job that was served this long. For an own job it is drawn by its estimate, or else by the mean size."""
     if kind == OWN:
         return float(draw.exponential(estimate or float((1 / system.service_rate).mean())))
     size = system.sizes[kind]

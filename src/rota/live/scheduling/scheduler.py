@@ -1,20 +1,19 @@
-"""The scheduler: which jobs are here, what each holds, and what the policy decides. It knows no clock and no processes.
+"""The scheduler: its jobs, what each holds, and what the policy decides. It has no clock and knows no processes.
 
-Each event (a job arrives, leaves, has stopped; the policy's timer rings) is passed on to the decision function that the simulator uses. The
-function says how many jobs of each type should run; that becomes a `Decision` about jobs: of each type the oldest waiting job starts first
-and the youngest running one is stopped first. As long as every decision can be carried out at once, this is what the simulator does, event
-for event.
+Each event (a job arrives, leaves, has stopped; the policy's timer rings) goes to the decision function of the simulator. The function says
+how many jobs of each type should run. This becomes a `Decision` about jobs: of each type, the oldest waiting job starts first and the
+youngest running job is stopped first. While every decision can be carried out at once, this equals the simulator event by event.
 
 Four things happen on a real server only:
 
-- A job that is to stop may take its time (`STOPPING`: it got a signal and may write a checkpoint). It holds everything until it is gone.
-- A suspended job gives back only what a stop releases (`releasable`), and keeps its memory. A decision that would need what suspended jobs
-  keep is not taken: nothing is stopped, and of the jobs that should start those start that fit beside what runs. Suspended jobs go on
-  where what is free suffices, so that they end and give back what they keep.
-- Where jobs cannot be stopped, or the policy never stops any, one that it would not run any more (after a change of plan) runs to its end.
-- Jobs that no type encloses (`own`) are unknown to the policy. After each decision they start in their order, where they fit.
+- A job may take some time to stop (`STOPPING`: it got a signal and may write a checkpoint). It holds everything until it has ended.
+- A suspended job gives back only what a stop releases (`releasable`), and keeps its memory. A decision that needs what suspended jobs keep
+  is carried out in part: no job is stopped, and of the jobs that should start, those start that fit beside the running ones. Suspended jobs
+  resume when enough is free, so that they end and give back what they keep.
+- If jobs cannot be stopped, or the policy never stops any, a job that it would no longer run (after a change of plan) runs to its end.
+- Jobs that no type encloses (`own`) are unknown to the policy. After each decision they start in order of arrival, if they fit.
 
-Whenever one of these left a decision undone, the policy is asked once more after the next event, with `CHANGE`.
+If for one of these reasons a decision was not carried out in full, the policy is asked again after the next event, with `CHANGE`.
 """
 
 from __future__ import annotations
@@ -43,12 +42,12 @@ __all__ = ["OWN", "Decision", "Scheduler", "Stop"]
 
 Stop = Literal["none", "suspend", "requeue"]
 OWN = -1  # the type of a job that no type encloses
-_RINGS = 100  # that are made up for, at most: a machine may have slept for hours
+_RINGS = 100  # late rings handled at once, at most: a machine may have slept for hours
 
 
 @dataclass
 class Decision:
-    """What is to be done now, by job numbers: suspended jobs to resume, waiting ones to start, running ones to stop."""
+    """What to do now, by job numbers: suspended jobs to resume, waiting jobs to start, running jobs to stop."""
 
     start: list[int] = field(default_factory=list)
     resume: list[int] = field(default_factory=list)
@@ -85,8 +84,8 @@ class Scheduler:
         self.kept_when_suspended: Int = np.array([not x for x in releasable or [True] * R], dtype=np.int64)
         self.jobs: dict[int, Entry] = {}
         self._own: dict[int, Entry] = {}  # in order of arrival
-        self._own_ready = OwnJobs(R)  # those of them that start where there is room
-        self._own_held: Int = np.zeros(R, dtype=np.int64)  # by all of them
+        self._own_ready = OwnJobs(R)  # the own jobs that start as soon as they fit
+        self._own_held: Int = np.zeros(R, dtype=np.int64)  # by all own jobs
         self._by_place: dict[int, Entry] = {}
         self._unused: list[int] = []
         self._next = 0
@@ -103,16 +102,16 @@ class Scheduler:
         self._may_stop = self.stop != "none" and preempts(policy)
         state = new_state(system, self.decider, random)
         demand, capacity, self.unit = fine_units(system)
-        if rule_of(policy).exact_capacity:  # more capacity than that would be another server
+        if rule_of(policy).exact_capacity:  # such a policy needs the capacity of the plan, not more
             capacity = state.capacity * (demand.max() // state.demand.max())
         self.state: State = state._replace(demand=demand, capacity=capacity, free=capacity.copy())
         self.target: Int = np.zeros(len(system.names), dtype=np.int64)
-        self._undone = False  # the last decision could not be carried out whole
+        self._undone = False  # whether the last decision could not be carried out in full
 
     # ------------------------------------------------------------------------------------------------------------ events
 
     def begin(self, now: float) -> Decision:
-        """The first decision, with whatever jobs were put on the scheduler."""
+        """The first decision, with the jobs that were put on the scheduler."""
         self._undone = True
         return self._decide(START, 0, now)
 
@@ -123,36 +122,36 @@ class Scheduler:
         return before + self._decide(*((CHANGE, 0) if kind == OWN else (ARRIVAL, kind)), now)
 
     def leave(self, id: int, now: float) -> Decision:
-        """A job has ended, or was withdrawn while it waited; nothing of it is left on the machine."""
+        """A job has ended, or was withdrawn while it waited; none of its processes is left on the machine."""
         job = self.jobs[id]
         ran = job.state == JobState.RUNNING
-        before = self._late_rings(now) if ran else Decision()  # they might start who is about to go
+        before = self._late_rings(now) if ran else Decision()  # a waiting job that leaves must not be started by a late ring
         self.take(id)
         return before + self.left(job.kind, now, ran)
 
     def left(self, kind: int, now: float, ran: bool = True) -> Decision:
-        """A job of this type is not on the scheduler any more."""
+        """Decides after a job of this type was taken off the scheduler."""
         if kind == OWN or not ran:
             self._undone = True
             return self._decide(CHANGE, max(kind, 0), now)
         return self._decide(COMPLETION, kind, now)
 
     def stopped(self, id: int, now: float) -> Decision:
-        """A job that was told to stop is gone from the machine, and waits again, before the younger ones of its type."""
+        """A job that was asked to stop has ended on the machine. It waits again, before the younger jobs of its type."""
         job = self.jobs[id]
         self._hold(job, JobState.WAITING)
         self._undone = True
         return self._decide(CHANGE, max(job.kind, 0), now)
 
     def tick(self, now: float) -> Decision:
-        """The policy's timer, if it is due."""
+        """Asks the policy if its timer is due."""
         before = self._late_rings(now)
         return before + self._decide(TIMER, 0, now) if now >= self.wake else before
 
     def _late_rings(self, now: float) -> Decision:
-        """Rings of the timer that were due by now and are not heard yet, as of when they were due: a busy machine changes no decision.
+        """Handles late rings of the timer, each with the time at which it was due, so that a busy machine changes no decision.
 
-        Not where jobs can be stopped: the one that an event is about might be told to.
+        Not if jobs can be stopped: a late decision might stop the job that the present event is about.
         """
         decision, rings = Decision(), 0
         while self.wake <= now and self.stop == "none" and rings < _RINGS:
@@ -160,7 +159,7 @@ class Scheduler:
         return decision
 
     def look_again(self, now: float) -> Decision:
-        """Asks the policy again, though nothing happened that it knows of."""
+        """Asks the policy again without an event."""
         self._undone = True
         return self._decide(CHANGE, 0, now)
 
@@ -174,7 +173,7 @@ class Scheduler:
         stop: Stop | None = None,
         releasable: Sequence[bool] | None = None,
     ) -> Decision:
-        """Another plan for the same resources and types, with other rules of stopping if they are given. No running job is touched."""
+        """Switches to another plan for the same resources and types, with other rules of stopping if given. Running jobs go on."""
         here, finish = sorted(self.jobs.values(), key=lambda job: job.sequence), self.state.finish
         self.stop = self.stop if stop is None else stop
         if releasable is not None:
@@ -186,7 +185,7 @@ class Scheduler:
             job = self._add(old.id, old.kind, old.estimate, old.demand, old.sequence, old.state)
             if job.place >= 0:
                 self.state.finish[job.place] = finish[old.place]
-        may_stop, self._may_stop = self._may_stop, False  # not by this decision; the next one may
+        may_stop, self._may_stop = self._may_stop, False  # this decision stops no job; the next one may
         try:
             return self.begin(now)
         finally:
@@ -205,9 +204,9 @@ class Scheduler:
         state: JobState = JobState.WAITING,
         served: float = 0.0,
     ) -> None:
-        """Puts a job that was served for so long on the scheduler without asking the policy: to start from a given state.
+        """Puts a job on the scheduler without asking the policy, to begin from a given state. `served`: its time in service so far.
 
-        Jobs of a type come oldest first, the running ones before the others.
+        Put the jobs of a type oldest first, and the running ones before the others.
         """
         if id in self.jobs:
             raise ValueError(f"job {id} is on the scheduler already")
@@ -280,7 +279,7 @@ class Scheduler:
         return job.demand * self.kept_when_suspended if state == JobState.SUSPENDED else 0 * job.demand
 
     def _hold(self, job: Entry, state: JobState) -> None:
-        """A job changes its state; within its type, the running ones stay the oldest (callers see to that)."""
+        """Changes the state of a job. Callers ensure that the running jobs of a type are its oldest."""
         s = self.state
         before, after = self._held(job, job.state), self._held(job, state)
         s.free[:] += before - after
@@ -305,7 +304,7 @@ class Scheduler:
         s.clock[0] = max(now, s.clock[0])
         began = time.perf_counter()
         if kind != CHANGE or not self._undone:
-            target[:] = s.running  # what it was told before, unless that could not be done
+            target[:] = s.running  # the last decision, unless it could not be carried out
             target[i] += kind == COMPLETION
             s.event[KIND], s.event[TYPE] = kind, i
             self.wake = self.decider.decide(s, target)
@@ -318,10 +317,10 @@ class Scheduler:
         return self._obey()
 
     def _obey(self) -> Decision:
-        """The decision as decision, as far as it can be carried out. Marks jobs as running, suspended or stopping at once."""
+        """Turns the part of the target that can be carried out into a decision. Marks jobs as running, suspended or stopping at once."""
         s, decision = self.state, Decision()
         if not self._may_stop:
-            self._resume(decision)  # whom another plan suspended, before others take the room
+            self._resume(decision)  # jobs that another plan suspended, before others take what is free
         want = np.minimum(self.target, s.system)
         yielding = s.running > want
         if self._may_stop and yielding.any() and self._fits(want):
@@ -334,7 +333,7 @@ class Scheduler:
             for _ in range(int(want[i] - s.running[i])):
                 if not self._start(self._by_place[int(s.first_waiting[i])], decision):
                     break
-        while (own := self._own_ready.first(s.free)) is not None:  # also one that was suspended under another plan, when it was of a type
+        while (own := self._own_ready.first(s.free)) is not None:  # also a suspended job that had a type under another plan
             self._start(self._own[own], decision)
         if self._may_stop and not decision.stop and (s.running < want).any():
             self._resume(decision)
@@ -342,13 +341,13 @@ class Scheduler:
         return decision
 
     def _resume(self, decision: Decision) -> None:
-        """Suspended jobs go on where there is room; they are the oldest of those of their type that do not run."""
+        """Resumes suspended jobs that fit; in each type they are the oldest jobs that do not run."""
         for place in self.state.first_waiting.tolist():
             while place >= 0 and (job := self._by_place[place]).state == JobState.SUSPENDED and self._start(job, decision):
                 place = int(self.state.newer[place])
 
     def _fits(self, want: Int) -> bool:
-        """Whether the jobs of a decision fit beside what own and suspended jobs hold; stopping ones will be gone."""
+        """Whether the jobs of a decision fit beside what own and suspended jobs hold; what stopping jobs hold counts as free."""
         s = self.state
         used = want @ s.demand + self._own_held
         for i in range(len(want)):
@@ -375,7 +374,7 @@ class Scheduler:
     # ------------------------------------------------------------------------------------------------------------ what others ask
 
     def units_of(self, demand: Sequence[float]) -> Int:
-        """A demand that the server can meet in units, rounded up."""
+        """A demand in units, rounded up; the server must be able to meet it."""
         units: Int = np.ceil(np.asarray(demand, dtype=float) / self.unit * (1 - 1e-12)).astype(np.int64)
         return np.minimum(units, self.state.capacity)
 
@@ -402,11 +401,11 @@ class Scheduler:
         return self._by_place.values()
 
     def started(self) -> Iterable[Entry]:
-        """Jobs that hold something, or may: all that do not simply wait."""
+        """Jobs that may hold resources: all that are not waiting."""
         return (job for job in self.jobs.values() if job.state != JobState.WAITING)
 
     def is_behind(self) -> bool:
-        """Whether the last decision could not be carried out whole."""
+        """Whether the last decision could not be carried out in full."""
         return self._undone
 
     def copy(self) -> Scheduler:
@@ -423,7 +422,7 @@ class Scheduler:
         return twin
 
     def save(self) -> dict[str, Any]:
-        """What the policy remembers, for a later `remember`."""
+        """The state of the policy, for a later `remember`."""
         s = self.state
         return {
             "clock": float(s.clock[0]),
@@ -435,16 +434,16 @@ class Scheduler:
         }
 
     def never_began(self, id: int) -> None:
-        """A job that was told to stop had not been started on the machine: it waits again, and holds nothing."""
+        """A job that the policy stopped had not started on the machine: it waits again, and holds nothing."""
         self._hold(self.jobs[id], JobState.WAITING)
         self._undone = True
 
     def remember(self, saved: dict[str, Any]) -> None:
-        """The policy is where it was on a saved scheduler. It is not asked anything yet."""
+        """Restores the saved state of the policy without asking it."""
         s = self.state
         known = {name: np.array(saved[name], dtype=getattr(s, name).dtype) for name in ("counters", "mode", "random")}
         known["memory"] = np.array([np.inf if x is None else x for x in saved["memory"]], dtype=s.memory.dtype)
         if any(values.shape != getattr(s, name).shape for name, values in known.items()):
-            raise ValueError("what was saved is of another policy")
-        for name, values in known.items():  # all of it, or nothing
+            raise ValueError("the saved state belongs to another policy")
+        for name, values in known.items():  # all or nothing: checked above
             getattr(s, name)[:] = values

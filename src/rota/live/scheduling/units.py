@@ -1,8 +1,8 @@
-"""Resources in whole units fine enough for demands that the plan does not know.
+"""Resources in integer units that are fine enough for demands outside the plan.
 
-The units of a plan (`integer_units`) are as coarse as its types allow: where every type needs 4 or 8 GB, the unit is 4 GB. A job of its own
-kind may need 1 GB, or 2.5. Here the unit is a thousandth of the natural one (or of the part of it that the types count in), so that such
-demands are whole, too; sets of jobs of the types fit exactly as before.
+The units of a plan (`integer_units`) are as coarse as its types allow: where every type needs 4 or 8 GB, the unit is 4 GB. An own job may
+need 1 GB, or 2.5. Here the unit is a thousandth of the natural one (or of the fraction of it that the types use), so that such demands are
+integers, too. Sets of jobs of the types fit exactly as before.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What survives the daemon: the database, the event log, private files."""
+"""Files that outlive the daemon: the database, the event log, private files."""

@@ -1,7 +1,7 @@
-"""What survives: jobs, plans, events and notes in one SQLite database.
+"""The database: jobs, plans, events and notes in one SQLite file.
 
-Everything that belongs together is written in one transaction, before anything is done that the outside can see: a job is started only
-when the database says that it is starting. `synchronous=FULL`, so what was committed is there after a power cut, too.
+Everything that belongs together is written in one transaction, before any visible action: a job is started only when the database says
+that it is starting. With `synchronous=FULL`, a commit survives a power cut.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from rota.live.storage.migrations import SCHEMA, migrate
 __all__ = ["Database", "PlanRow"]
 
 _LIVE = f"state NOT IN {tuple(str(state) for state in JobState if state in ENDED)}"
-_MOST_KEPT, _MOST_KEPT_BYTES = 256, 16 * 2**20  # requests in memory; their text
-_MOST_LISTED, _MOST_LISTED_IDS = 1000, 100  # characters of a command line, and jobs that one comes after, in a list
+_MOST_KEPT, _MOST_KEPT_BYTES = 256, 16 * 2**20  # requests in memory; the bytes of their texts
+_MOST_LISTED, _MOST_LISTED_IDS = 1000, 100  # in a list: characters of a command line, and jobs that one comes after
 
 
 @dataclass(frozen=True)
 class PlanRow:
-    """A plan that was in use: the text of a plan file, when it came and why."""
+    """A plan that was in use: the text of a plan file, when and why it came into use."""
 
     number: int
     time: float
@@ -41,7 +41,7 @@ class PlanRow:
 
 
 _COLUMNS = [f.name for f in fields(Job)]  # `share`, the last one, is JSON
-_all_but_share = attrgetter(*_COLUMNS[:-1])  # `astuple` copies deeply, which takes twenty times as long
+_all_but_share = attrgetter(*_COLUMNS[:-1])  # `astuple` makes deep copies, which takes twenty times as long
 _PUT = f"INSERT OR REPLACE INTO jobs ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 
 _TABLES = {
@@ -52,15 +52,15 @@ _TABLES = {
     "notes": ("key", "value"),
 }
 _KINDS = {"name": str, "argv": list, "cwd": str, "env": dict, "type": str, "demand": list, "after": list, "after_any": list}
-_NOT_ALWAYS = {"estimate_s": float | int | None, "asked": list | None, "token": str}  # earlier versions did not write all of them
+_NOT_ALWAYS = {"estimate_s": float | int | None, "asked": list | None, "token": str}  # optional: earlier versions did not write all of them
 
 
 class Database:
-    """The database of one scheduler. One process has it open: the daemon. `Damaged`: it cannot be read."""
+    """The database of one scheduler. Only one process opens it: the daemon. `Damaged`: it cannot be read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._requests: OrderedDict[int, tuple[Request, int]] = OrderedDict()  # the last ones that were used, with their length
+        self._requests: OrderedDict[int, tuple[Request, int]] = OrderedDict()  # the most recently used ones, with their length
         self._kept_bytes = 0
         self.brief = lru_cache(maxsize=10_000)(self._brief)
         self._db = sqlite3.connect(path, isolation_level=None)
@@ -82,7 +82,7 @@ class Database:
             )
         if 0 < version < SCHEMA:
             self._migrate(version)
-        if version:  # nothing to write, if it was of this schema: a daemon can be started on a full disk
+        if version:  # nothing is written if it has this schema, so that a daemon can start on a full disk
             for table, wanted in _TABLES.items():
                 there = {row[1] for row in self._rows(f"PRAGMA table_info({table})")}
                 if missing := [name for name in wanted if name not in there]:
@@ -117,7 +117,7 @@ class Database:
         try:
             yield
         except sqlite3.DatabaseError as error:
-            if type(error) is not sqlite3.DatabaseError:  # busy, no room, a rule that is broken: nothing is wrong with what it holds
+            if type(error) is not sqlite3.DatabaseError:  # busy, no space, a broken constraint: its content is not damaged
                 raise
             raise self._damaged(str(error)) from error
 
@@ -129,14 +129,14 @@ class Database:
         try:
             return json.loads(text)
         except (ValueError, TypeError) as error:
-            raise self._damaged(f"{where} is no JSON ({error})") from error
+            raise self._damaged(f"{where} is not JSON ({error})") from error
 
     def close(self) -> None:
         """Closes the database."""
         self._db.close()
 
     def check(self, *, every_page: bool = False) -> None:
-        """Reads all that a start needs, or even every page; `Damaged` if that cannot be done."""
+        """Reads everything that a start needs, or every page; `Damaged` if that fails."""
         if every_page and (said := self._rows("PRAGMA quick_check(1)")[0][0]) != "ok":
             raise self._damaged(said)
         for job in self.live():
@@ -162,7 +162,7 @@ class Database:
         notes: dict[str, Any] | None = None,
         plans: Iterable[PlanRow] = (),
     ) -> None:
-        """All of it, or, where the disk is full (`DiskFull`), nothing."""
+        """Writes all of it, or nothing if the disk is full (`DiskFull`)."""
         with self._transaction():
             run = self._db.executemany
             run("INSERT INTO requests (id, body) VALUES (?, ?)", ((r.id, json.dumps(_body(r))) for r in requests))
@@ -178,12 +178,12 @@ class Database:
             )
 
     def forget_events(self, before: int) -> None:
-        """Events that the log file has."""
+        """Deletes events that are in the log file."""
         with self._transaction():
             self._db.execute("DELETE FROM events WHERE n < ?", (before,))
 
     def prune(self, ended_before: float) -> list[int]:
-        """Forgets jobs that ended before a time, and returns their numbers."""
+        """Deletes jobs that ended before a time, and returns their numbers."""
         with self._transaction():
             ids = [row[0] for row in self._db.execute("SELECT id FROM jobs WHERE ended < ?", (ended_before,))]
             self._db.executemany("DELETE FROM jobs WHERE id = ?", ((id,) for id in ids))
@@ -193,7 +193,7 @@ class Database:
     # ------------------------------------------------------------------------------------------------------------ reading
 
     def request(self, id: int) -> Request:
-        """What was asked for. The last ones are kept in memory: the jobs of an array share one."""
+        """A request. The most recently used ones are kept in memory: the jobs of an array share one."""
         if (kept := self._requests.get(id)) is not None:
             self._requests.move_to_end(id)
             return kept[0]
@@ -205,7 +205,7 @@ class Database:
         return found
 
     def _brief(self, id: int) -> Request:
-        """A request for a list: of a long command line, or of many jobs that it comes after, only the beginning."""
+        """A request for a list: a long command line, or a long list of jobs that it comes after, is cut to its beginning."""
         whole, _ = self._request(id)
         argv, left = [], _MOST_LISTED
         for word in whole.argv:
@@ -228,8 +228,8 @@ class Database:
             raise self._damaged(f"request {id} is missing")
         body = self._parsed(rows[0][0], f"request {id}")
         if not isinstance(body, dict):
-            raise self._damaged(f"request {id} is no object")
-        # What a later version adds is passed over; what is missing or of another kind cannot be.
+            raise self._damaged(f"request {id} is not an object")
+        # Fields of a later version are ignored; missing fields, or fields of another type, are an error.
         wrong = [name for name, kind in _KINDS.items() if not isinstance(body.get(name), kind)]
         wrong += [name for name, kind in _NOT_ALWAYS.items() if name in body and not isinstance(body[name], kind)]
         if wrong:
@@ -267,7 +267,7 @@ class Database:
         return int(self._rows(f"SELECT coalesce(max({column}), 0) FROM {table}")[0][0])
 
     def events(self, after: int, limit: int = -1) -> list[dict[str, Any]]:
-        """Events from a number on."""
+        """Events after a number."""
         rows = self._rows("SELECT n, body FROM events WHERE n > ? ORDER BY n LIMIT ?", after, limit)
         return [self._parsed(body, f"event {n}") for n, body in rows]
 
@@ -306,7 +306,7 @@ class Database:
         share = self._parsed(text, where)
         if isinstance(share, dict) and all(isinstance(ids, list) and all(type(one) is int for one in ids) for ids in share.values()):
             return share
-        raise self._damaged(f"{where} is no object with lists of numbers")
+        raise self._damaged(f"{where} is not an object with lists of numbers")
 
 
 class _Transaction:

@@ -1,7 +1,7 @@
-"""`events.jsonl`: what happened, one JSON object per line, complete over crashes.
+"""`events.jsonl`: the log of events, one JSON object per line, complete across crashes.
 
-The events are in the database first, in the transaction of what they tell; the file follows. Where a crash or a full disk left it behind,
-its last whole line says from where to go on.
+Events are written to the database first, in one transaction with the changes that they describe; the file follows. If a crash or a full
+disk left the file behind, its last complete line says where to continue.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class EventLog:
             raise
 
     def append(self, events: Iterable[dict[str, Any]]) -> None:
-        """Adds events whose numbers the file does not have yet. Raises OSError where it cannot be written; call again later."""
+        """Adds events whose numbers the file does not have yet. Raises OSError if it cannot be written; call again later."""
         new = [event for event in events if event["n"] > self.last]
         if not new:
             return
@@ -49,7 +49,7 @@ class EventLog:
         os.close(self._file)
 
     def _repair(self) -> None:
-        """Cuts off a torn last line and goes to the end."""
+        """Removes an incomplete last line and goes to the end."""
         end = os.lseek(self._file, 0, os.SEEK_END)
         tail, start = b"", end
         while start > 0 and tail.count(b"\n") < 2:
@@ -71,6 +71,6 @@ class EventLog:
         except (ValueError, KeyError, TypeError):
             pass
         raise Damaged(
-            f"the last line of {self._path} is no event: {line[:80].decode(errors='replace')!r}; remove the lines at its end "
-            "that are none, or move the file away (the database has its newest events)"
+            f"the last line of {self._path} is not an event: {line[:80].decode(errors='replace')!r}; remove the lines at its end "
+            "that are not events, or move the file away (the database has its newest events)"
         )

@@ -1,9 +1,9 @@
-"""Databases of earlier versions: what was written under one schema is brought to the next, in one transaction of the caller's.
+"""Databases of earlier versions: each step converts one schema to the next, in one transaction of the caller.
 
-A step is never changed once its schema was in use. A new schema is a number, a step, and an example in tests/live/storage/stored.
+A step is never changed once its schema was in use. A new schema needs a number, a step, and an example in tests/live/storage/stored.
 
-    1  cores and devices of a job are comma lists in columns of their own; the state of the policy is the note "floor"
-    2  what a job has is one column, `share`: numbers by kind as JSON; the state of the policy is the note "scheduler"
+    1  cores and devices of a job are comma-separated lists in two columns; the state of the policy is the note "floor"
+    2  the share of a job is one column, `share`: numbers by kind as JSON; the state of the policy is the note "scheduler"
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SCHEMA = 2
 
 
 def migrate(db: sqlite3.Connection, schema: int) -> None:
-    """Brings a database of an earlier schema to the present one. ValueError: it is not as that schema says."""
+    """Converts a database of an earlier schema to the present one. ValueError: it does not follow its schema."""
     for number in range(schema, SCHEMA):
         _STEPS[number](db)
     db.execute(f"PRAGMA user_version={SCHEMA}")
@@ -34,9 +34,9 @@ def _to_2(db: sqlite3.Connection) -> None:
             texts = {name: text for name, text in (("cores", cores), ("gpus", gpus)) if text is not None}
             share = {name: [int(one) for one in text.split(",") if one] for name, text in texts.items()}
         except (AttributeError, ValueError):
-            raise ValueError(f"job {id}: its cores {cores!r} or gpus {gpus!r} are no comma list of numbers") from None
+            raise ValueError(f"job {id}: its cores {cores!r} or gpus {gpus!r} are not comma-separated numbers") from None
         shares.append((json.dumps(share), id))
-    # Columns are not dropped but copied without: SQLite before 3.35 cannot drop them.
+    # The table is copied without these columns: SQLite before 3.35 cannot drop columns.
     names = [name for name in there if name not in ("id", "cores", "gpus")]
     kept = ", ".join(("id", *names))
     db.execute(f"CREATE TABLE jobs_2 (id INTEGER PRIMARY KEY, {', '.join(names)}, share)")

@@ -1,7 +1,7 @@
 """Whether the time of day can be trusted.
 
-What ended long ago is forgotten, by the time of day. A clock that is a month ahead when the scheduler starts would have it forget
-everything. So a time of day that has jumped, since the scheduler ran last or while it runs, is believed only when it has stood for a day.
+Jobs that ended long ago are deleted, by the time of day. If the clock is a month ahead when the scheduler starts, it would delete
+everything. So after a jump, since the scheduler last ran or while it runs, the time of day is trusted only once it has lasted for a day.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _NOTE = "clock"
 
 
 class TimeOfDay:
-    """Watches the time of day of one scheduler. `doubt` is to be asked now and then."""
+    """Watches the time of day of one scheduler. Call `doubt` now and then."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._offset: float | None = None  # of the time of day to the clock that nobody sets, as last seen
-        self._since = 0.0  # when a doubt began
+        self._offset: float | None = None  # of the time of day to the clock that is never set, as last seen
+        self._since = 0.0  # when the present doubt began
         self._in_doubt = False
 
     def doubt(self) -> str | None:
-        """None if the time of day is to be believed; else why not, once, and then ""."""
+        """None if the time of day can be trusted; otherwise the reason, once, and then ""."""
         wall, boot = time.time(), boot_now()
         expected = self._last_seen() if self._offset is None else boot + self._offset
         jumped = expected is not None and wall - expected > _JUMP_S
@@ -36,7 +36,7 @@ class TimeOfDay:
         if jumped:
             self._since, self._in_doubt = boot, True
             days = (wall - (expected or 0.0)) / 86_400
-            return f"{days:.0f} days have passed by the time of day: if that is so, old jobs are forgotten in a day; if not, set the clock"
+            return f"{days:.0f} days have passed by the time of day: if that is right, old jobs are deleted in a day; if not, set the clock"
         if self._in_doubt and boot - self._since < _TRUST_S:
             return ""
         self._in_doubt = False

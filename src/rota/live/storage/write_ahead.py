@@ -1,8 +1,8 @@
-"""Write-ahead: what follows from an event is written first, and only then carried out.
+"""Write-ahead: the outcome of an event is written first, and only then carried out.
 
-Between two turns of the event loop the outcomes of the lifecycle gather; a turn writes all of them in one transaction and then hands their
-actions on. A daemon that is killed at any moment therefore finds a database that agrees with the machine, or is ahead of it by actions that
-were not carried out.
+Between two turns of the event loop the outcomes of the lifecycle are collected. A turn writes them in one transaction and then passes their
+actions on. So if a daemon is killed at any time, the database agrees with the machine, or is ahead of it by actions that were not
+carried out.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from rota.live.storage.event_log import EventLog
 
 __all__ = ["WriteAhead"]
 
-_AGAIN_S = 1.0  # after a full disk
-_SOON_S = 0.2  # for what can wait
-_EVENTS_KEPT = 10_000  # in the database; the file has all
+_AGAIN_S = 1.0  # until the next try after a full disk
+_SOON_S = 0.2  # for changes that can wait
+_EVENTS_KEPT = 10_000  # in the database; all are in the file
 
 
 class WriteAhead:
-    """Gathers and writes. `carry_out(actions)` is called after each write; `notes()` gives what else to write."""
+    """Collects and writes outcomes. `carry_out(actions)` is called after each write; `notes()` returns notes to write with them."""
 
     def __init__(
         self,
@@ -35,9 +35,9 @@ class WriteAhead:
         log: EventLog,
         carry_out: Callable[[list[Action]], None],
         notes: Callable[[], dict[str, Any]],
-        tell: Callable[[str], None],
+        log_line: Callable[[str], None],
     ) -> None:
-        self._database, self._log, self._carry_out, self._notes, self._tell = database, log, carry_out, notes, tell
+        self._database, self._log, self._carry_out, self._notes, self._log_line = database, log, carry_out, notes, log_line
         self._jobs: dict[int, Job] = {}
         self._requests: dict[int, Request] = {}
         self._events: list[dict[str, Any]] = []
@@ -46,28 +46,28 @@ class WriteAhead:
         self._planned = self._paused = self._closed = False
         self._minor: asyncio.TimerHandle | None = None
         self.verbose = False  # whether every event is a line on standard error, too
-        self.disk_full = ""  # why nothing can be written, if so
+        self.disk_full = ""  # why nothing can be written; "" if it can
 
     def open(self) -> None:
-        """Begins to take turns in the running loop."""
+        """Starts the turns in the running loop."""
         self._loop = asyncio.get_running_loop()
-        self._log_events(self._database.events(self._log.last))  # what an earlier daemon wrote and did not log
+        self._log_events(self._database.events(self._log.last))  # events that an earlier daemon wrote to the database only
         self._soon()
 
     def close(self) -> None:
-        """Writes what is left and takes no more turns; actions that were not carried out are for the next daemon."""
+        """Writes what is left and ends the turns; the next daemon carries out the remaining actions."""
         self._closed = True
         if self._minor is not None:
             self._minor.cancel()
         try:
             self.write()
         except DiskFull as error:
-            self._tell(str(error))
+            self._log_line(str(error))
 
     # ------------------------------------------------------------------------------------------------------------ gathering
 
     def gather(self, outcome: Outcome, wall: float) -> None:
-        """What follows from an event at this time, to be written in the next turn and then carried out."""
+        """Adds the outcome of an event, to be written in the next turn and then carried out."""
         self._requests |= outcome.requests
         self._events += self._numbered(outcome.events, wall)
         if outcome.withdrawn:
@@ -86,19 +86,19 @@ class WriteAhead:
         self._soon()
 
     def job(self, id: int) -> Job | None:
-        """A job that is to be written, as it is now; the database still has what was."""
+        """A job that is not written yet, as it is now; the database still has its earlier state."""
         return self._jobs.get(id)
 
     def request(self, id: int) -> Request:
-        """A request, whether it is written yet or not."""
+        """A request, written or not."""
         return self._requests.get(id) or self._database.request(id)
 
     def pause(self) -> None:
-        """No turn before `go_on`: an action takes its time."""
+        """Stops the turns until `go_on`, while an action takes some time."""
         self._paused = True
 
     def go_on(self) -> None:
-        """Takes turns again."""
+        """Continues the turns."""
         self._paused = False
         self._soon()
 
@@ -112,7 +112,7 @@ class WriteAhead:
     # ------------------------------------------------------------------------------------------------------------ writing
 
     def write_new(self, jobs: Iterable[Job], request: Request, events: Iterable[Event], wall: float) -> None:
-        """Writes new jobs at once, before anybody hears that they are accepted. `DiskFull`: they are not."""
+        """Writes new jobs at once, before the answer that they are accepted. `DiskFull`: they are not accepted."""
         if self.disk_full:
             raise DiskFull(self.disk_full)
         self.write()  # events are written in order
@@ -126,7 +126,7 @@ class WriteAhead:
         self._log_events(numbered)
 
     def write_intended(self, jobs: Iterable[Job]) -> None:
-        """Writes what jobs are about to become, before anything is changed in memory. `DiskFull`: they stay as they are."""
+        """Writes the new states of jobs before anything is changed in memory. `DiskFull`: the jobs stay as they are."""
         if self.disk_full:
             raise DiskFull(self.disk_full)
         self.write()
@@ -145,20 +145,20 @@ class WriteAhead:
             self.write()
         except DiskFull as error:
             if not self.disk_full:
-                self._tell(f"{error}; nothing is started until there is space again")
+                self._log_line(f"{error}; nothing is started until there is space again")
             self.disk_full = str(error)
             self._planned = True
             self._loop.call_later(_AGAIN_S, self._turn)
             return
         if self.disk_full:
-            self._tell("there is space again")
+            self._log_line("there is space again")
             self.disk_full = ""
         actions, self._actions = self._actions, []
         if actions:
             self._carry_out(actions)
 
     def write(self) -> None:
-        """Writes what has gathered. `DiskFull`: it stays gathered."""
+        """Writes what was collected. `DiskFull`: it is kept for the next try."""
         if self._jobs or self._events:
             self._database.write(jobs=self._jobs.values(), requests=self._requests.values(), events=self._events, notes=self._notes())
             written, self._events, self._jobs, self._requests = self._events, [], {}, {}
@@ -170,7 +170,7 @@ class WriteAhead:
         if self.verbose:
             for event in written:
                 about = {key: value for key, value in event.items() if key not in ("n", "t", "event") and value is not None}
-                self._tell(f"{event['event']} {_words(about)}")
+                self._log_line(f"{event['event']} {_words(about)}")
         try:
             behind = written[0]["n"] > self._log.last + 1
             before = self._log.last // _EVENTS_KEPT
@@ -178,11 +178,11 @@ class WriteAhead:
             if self._log.last // _EVENTS_KEPT > before:
                 self._database.forget_events(self._log.last - _EVENTS_KEPT)
         except (OSError, DiskFull) as error:
-            self._tell(f"events.jsonl is behind: {error}")
+            self._log_line(f"events.jsonl is behind: {error}")
 
 
 def _words(value: Any) -> str:
-    """For the eye: `job 3, attempt 1`, `(cores 2, memory_gb 3)`."""
+    """A value in readable form: `job 3, attempt 1`, `(cores 2, memory_gb 3)`."""
     if isinstance(value, dict):
         return ", ".join(f"{key} ({_words(x)})" if isinstance(x, dict) else f"{key} {_words(x)}" for key, x in value.items())
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -16,11 +16,11 @@ from rota.policy import policy_name
 __all__ = ["why_not", "with_futures"]
 
 _MOST_NAMED = 20
-_FUTURES = 10  # so many, or nothing is said about nine of ten
+_FUTURES = 10  # the fewest futures for which the 90 % quantile is given
 
 
 def why_not(executor: Executor, job: Job, request: Request) -> tuple[str, int | None]:
-    """Why a job is not running, and how many of its type are before it."""
+    """Why a job is not running, and how many jobs of its type are before it."""
     if job.state == "held":
         return f"It is held ({job.reason}): rota release {job.id} lets it join the queue.", None
     if job.state == "blocked":
@@ -30,9 +30,9 @@ def why_not(executor: Executor, job: Job, request: Request) -> tuple[str, int | 
     if job.state in ("starting", "running"):
         return "It runs.", None
     if job.state == "stopping" and job.cancel:
-        return f"It was cancelled and is told to end; after {executor.lifecycle.settings.grace_s:g} s it is killed.", None
+        return f"It was cancelled and asked to end; after {executor.lifecycle.settings.grace_s:g} s it is killed.", None
     if job.state == "stopping":
-        return f"It was told to stop and has {executor.lifecycle.settings.grace_s:g} s to do so; it starts again later.", None
+        return f"It was asked to stop and has {executor.lifecycle.settings.grace_s:g} s to do so; it starts again later.", None
     if job.state not in ("waiting", "suspended"):
         return f"It has ended: {job.state}{f' ({job.reason})' if job.reason else ''}.", None
     scheduler, kind = executor.lifecycle.scheduler, executor.lifecycle.scheduled_kind(job)
@@ -43,7 +43,7 @@ def why_not(executor: Executor, job: Job, request: Request) -> tuple[str, int | 
         ahead += 1
     sentences = []
     if job.state == "suspended":
-        sentences.append("It is suspended: others have its turn.")
+        sentences.append("It is suspended: other jobs run in its place.")
     if ahead:
         sentences.append(f"{ahead} job{'s' if ahead > 1 else ''} of type {job.type} {'are' if ahead > 1 else 'is'} before it.")
     here = scheduler.jobs[job.id]
@@ -54,7 +54,7 @@ def why_not(executor: Executor, job: Job, request: Request) -> tuple[str, int | 
         sentences.append(f"It needs {', '.join(parts)}.")
     says = describe(scheduler.policy, scheduler.state)
     if kind == OWN:
-        sentences.append("No type of the plan encloses it, so it starts only when the policy leaves enough room.")
+        sentences.append("No type of the plan encloses it, so it starts only when the policy leaves enough free capacity.")
     elif says.slots is not None:
         slots, running = says.slots[kind], int(scheduler.state.running[kind])
         phase, until = phase_of(executor)
@@ -68,19 +68,19 @@ def why_not(executor: Executor, job: Job, request: Request) -> tuple[str, int | 
         if until is not None:
             sentences.append(f"The rota moves on in about {rough_duration(until)}.")
     elif not short.size and not ahead:
-        sentences.append(f"There is room for it, but {policy_name(scheduler.policy)} keeps it for others.")
+        sentences.append(f"There is enough free capacity for it, but {policy_name(scheduler.policy)} keeps that for others.")
     return " ".join(sentences), ahead
 
 
 def with_futures(now: Explanation, starts_s: list[float]) -> Explanation:
-    """An answer with what the futures say."""
+    """Adds the forecast to an explanation."""
     if not starts_s:
         return now
     median, late = (float(np.quantile(starts_s, level)) for level in (0.5, 0.9))
     if len(starts_s) < _FUTURES:
         futures = f"{len(starts_s)} simulated future{'s' * (len(starts_s) > 1)}"
-        rough = f" By {futures}, all there was time for, it starts in about {rough_duration(median)}."
+        rough = f" By {futures} (there was no time for more), it starts in about {rough_duration(median)}."
         return now.model_copy(update={"text": now.text + rough, "start_median_s": median, "runs": len(starts_s)})
-    soon = f"it starts in about {rough_duration(median)}, in nine of ten by {rough_duration(late)}"
+    soon = f"it starts in about {rough_duration(median)}, in nine of ten futures within {rough_duration(late)}"
     expected = f" By {len(starts_s)} futures simulated from now, {soon}."
     return now.model_copy(update={"text": now.text + expected, "start_median_s": median, "start_p90_s": late, "runs": len(starts_s)})

@@ -13,7 +13,7 @@ from rota.live.messages import Status, TypeStatus
 __all__ = ["exposition"]
 
 Labels = Mapping[str, str]
-Sample = tuple[str, Labels, float]  # what follows the name of the family, labels, value
+Sample = tuple[str, Labels, float]  # suffix of the family's name, labels, value
 
 
 def exposition(status: Status, counters: Counters) -> str:
@@ -91,7 +91,7 @@ def _help(text: str) -> str:
 
 
 def _number(value: Any) -> str:
-    """A number as Prometheus reads it: `+Inf`, `NaN`, and otherwise the shortest that gives it back."""
+    """A number as Prometheus reads it: `+Inf`, `NaN`, otherwise the shortest text that gives the same number."""
     value = float(value)
     if math.isnan(value):
         return "NaN"

@@ -132,7 +132,7 @@ def _seconds(value: float | None, unit_s: float) -> float | None:
 
 
 def _quantile(histogram: Histogram, level: float) -> float | None:
-    """The upper end of the bucket that a quantile lies in, in microseconds."""
+    """The upper end of the bucket of a quantile, in microseconds."""
     total, seen = sum(histogram.counts), 0
     for bound, count in zip((*histogram.bounds, np.inf), histogram.counts, strict=True):
         seen += count

@@ -1,6 +1,6 @@
 """A folder of redrawn figures: one folder each, written at once when the figure is done, and an index of all.
 
-`figure.json` in a figure's folder says what it was made with. If that is what is asked for, the figure is not made again.
+`figure.json` in a figure's folder says what it was made with. If the same is asked for again, the figure is not remade.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _read(folder: Path) -> dict[str, Any] | None:
 
 
 def _write(folder: Path, figure: Figure, redrawn: Redrawn, made_with: dict[str, Any], began: float) -> dict[str, Any]:
-    """Everything into a folder beside it, which then takes its place: what is there is whole."""
+    """Writes everything into a folder beside it, which then takes its place: so the folder is always complete."""
     fresh = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir()

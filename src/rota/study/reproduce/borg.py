@@ -147,7 +147,7 @@ def _give_up_after(seconds: float) -> Callable[[SimulationProgress], None]:
 def _measured(task: _Task) -> dict[str, Any]:
     """Mean response time of the jobs that came after the first loop, also where the queue still grew: the list of jobs has an end."""
     trace = _sample(task.load, task.month, task.effort, task.trace)
-    loops = 1 if task.name == "max-weight" else task.effort.borg_loops  # the paper too plays the month once for MaxWeight
+    loops = 1 if task.name == "max-weight" else task.effort.borg_loops  # as in the paper
     warmup = 0.0 if loops == 1 else 1 / loops
     row: dict[str, Any] = {"policy": task.name, "load": task.load, "month": task.month, "jobs": len(trace), "loops": loops}
     try:

@@ -1,4 +1,4 @@
-"""What the paper says about its Borg figure, held against the redrawn one.
+"""What the paper says about its Borg figure, compared with the redrawn one.
 
 A rule judges the numbers of one month. The verdict is that of the month drawn; where there are more, the finding says in how many of them
 the rule holds.
@@ -36,8 +36,8 @@ def borg_findings(runs: pl.DataFrame, month: int, printed: pl.DataFrame, best: L
 
     def judged(says: str, got: str, rule: _Rule, why: str = "") -> Finding:
         holds = sum(rule(values) for values in by_month.values())
-        told = f" By the same rule it holds in {holds} of {len(by_month)} months." if len(by_month) > 1 else ""
-        return Finding(says, got + told, rule(ours), why)
+        months = f" By the same rule it holds in {holds} of {len(by_month)} months." if len(by_month) > 1 else ""
+        return Finding(says, got + months, rule(ours), why)
 
     def between(one: str, other: str, at: list[float], least: float, most: float = np.inf) -> _Rule:
         def rule(values: _Values) -> bool:
@@ -73,7 +73,7 @@ def borg_findings(runs: pl.DataFrame, month: int, printed: pl.DataFrame, best: L
             "The pMSR outperforms First-Fit by 40 % and MaxWeight by 15 % at load 0.8.",
             f"First-Fit over pMSR: {pair('first-fit', 'pMSR', high)}; MaxWeight over pMSR: {pair('max-weight', 'pMSR', high)}.",
             between("first-fit", "pMSR", high, 1),
-            "The paper's text is a little below its own figure. A pMSR without backfilling is at the mercy of how long a type stays busy, "
+            "The paper's text is a little below its own figure. A pMSR without backfilling depends on how long a type stays busy, "
             "which a made month can only guess.",
         ),
         judged(

@@ -56,7 +56,7 @@ def _compute(settings: Settings) -> Redrawn:
         f"ServerFilling runs on one resource with powers of two only: its numbers are of 8 cores with jobs of 1, 2 and 4. The "
         f"sMSR has γ = {_SETUP_RATE:g}. "
         f"nMSR and sMSR have the best α for their load, the pMSR α = {ALPHA:g}.",
-        "That a policy has a mean response time analysis is not measured, but for MSR: there the exact value stands beside the "
+        "That a policy has a mean response time analysis is not measured, except for MSR: there the exact value is beside the "
         "simulated one. "
         "Rota has no analysis of the others.",
     )

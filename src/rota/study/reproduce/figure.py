@@ -40,7 +40,7 @@ class Effort:
 
     On the example system: `jobs` of a simulation, `points` of an exact curve, `loads`. For the time of a decision with ten types:
     `decisions`. On the Borg trace: `borg_loads`, the made months by their seeds, their `borg_days`, `borg_loops` through each, those loads
-    that MaxWeight is run at, and the seconds after which a run is given up (looked at now and then).
+    that MaxWeight is run at, and the seconds after which a run is ended (checked now and then).
     """
 
     name: str
@@ -85,7 +85,7 @@ EFFORTS = {
         max_weight_loads=(0.1, 0.2, 0.3),
         patience_s=120.0,
     ),
-    # Seconds: shows that everything runs, not what comes out.
+    # Takes seconds: shows that everything runs; the numbers mean nothing.
     "smoke": Effort(
         name="smoke",
         jobs=20_000,
@@ -110,7 +110,7 @@ def _silent(text: str) -> None:
 class Settings:
     """What a figure is computed with. `workers` processes (None: one per core; 0: this one); `trace`, a file in place of the made month.
 
-    `tell` is told how far it is.
+    `tell` is called with the progress.
     """
 
     effort: Effort = field(default_factory=lambda: EFFORTS["full"])

@@ -70,7 +70,7 @@ def _simulated(task: _Task) -> dict[str, Any]:
         "load": load,
         "stable": result.stable,
         "mean_queue_length": weighted(system, result.mean_queue_length),
-        # Of each type's interval: the errors of the types go together, so that they are added up rather than their squares.
+        # From the interval of each type: their errors are correlated, so they are added rather than their squares.
         "interval": weighted(system, result.mean_queue_length_interval),
         "mean_response_time": result.mean_response_time,
     }

@@ -1,7 +1,7 @@
 """Figure "Two views of the multiresource job system": a central queue is simulated, the decoupled queues are solved, and the two compared.
 
-The paper draws the idea. Here it is a check: under an MSR policy each type sees the modulating process and its own jobs only, so the law of
-its queue in the simulated whole is that of its own small chain.
+The paper draws the idea. Here it is a check: under an MSR policy each type sees the modulating process and its own jobs only, so its
+queue in the simulated system has the distribution of its own small chain.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def _row(name: str, setup_rate: float, policy: MSR) -> dict[str, Any]:
 
 
 def _decided(curve: list[dict[str, Any]], patient: float, even: float) -> Finding:
-    """Where the bounds of the sMSR alone tell which of the two is better."""
+    """Where the bounds of the sMSR alone prove which of the two is better."""
     worse = [row["setup_rate"] for row in curve if row["lower"] > patient]
     better = [row["setup_rate"] for row in curve if row["upper"] < patient]
     return Finding(

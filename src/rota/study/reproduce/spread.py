@@ -29,7 +29,7 @@ def spread(function: Callable[[T], R], tasks: Sequence[T], workers: int | None, 
         for task in tasks:
             count_up(function(task))
         return done
-    with get_context("spawn").Pool(count, _ignore_interrupts) as pool:  # leaving it ends the processes, whatever they are at
+    with get_context("spawn").Pool(count, _ignore_interrupts) as pool:  # leaving the block ends the processes, whatever they are doing
         team = {child.pid for child in active_children()}
         results = pool.imap(function, tasks)
         while len(done) < len(tasks):
@@ -46,4 +46,4 @@ def _next(results: Any) -> Any:
 
 
 def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who started us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent process

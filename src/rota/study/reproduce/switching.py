@@ -104,7 +104,7 @@ def _patient_findings(rates: pl.DataFrame, edge: float) -> list[Finding]:
     by = {row["yardstick"]: row for row in rates.to_dicts()}
     best, chosen = by["exact"], by["prediction, as printed"]
     off, loss = abs(chosen["switching_rate"] / best["switching_rate"] - 1), chosen["mean_queue_length"] / best["mean_queue_length"] - 1
-    simulated = "The paper compares with the α* of a simulation; against exact values its prediction is better than it knew."
+    simulated = "The paper compares with the α* of a simulation; compared with exact values, its prediction is better than it says."
     printed = by["upper bound, as printed"]["value"] / by["lower bound, as printed"]["value"] - 1
     right = by["upper bound"]["value"] / by["lower bound"]["value"] - 1
     answer = _at("nMSR", 0.06)
@@ -132,7 +132,7 @@ def _patient_findings(rates: pl.DataFrame, edge: float) -> list[Finding]:
             f"At α = 0.06 the printed lower bound of E[Q_1] is {n(too_high, 5)}, the exact value {n(truth, 6)}; corrected, the "
             f"bound is {n(low, 5)}.",
             bool(too_high <= truth),
-            "The same slip. The shaded area shows the corrected bounds.",
+            "The same error. The shaded area shows the corrected bounds.",
         ),
         Finding(
             "The wrong α can increase E[Q] by an order of magnitude or result in instability.",
@@ -148,14 +148,14 @@ def _routes() -> Finding:
     ways: dict[str, dict[str, Any]] = {
         "type 1 first": {},
         "type 2 first": {"route": [[0, 1, 2], [1, 0, 2]]},
-        "type 1 first, slots opened as soon as there is room": {"opening": "early"},
+        "type 1 first, slots opened as soon as they fit": {"opening": "early"},
     }
     times = {name: choose_switching_rate(example_system(), example_policy("none", **how)).mean_response_time for name, how in ways.items()}
     return Finding(
         "The choice of switching routes had a minimal impact on mean queue length.",
         "E[T], each at its best α: " + "; ".join(f"{name} {n(value)}" for name, value in times.items()) + ".",
         max(times.values()) / min(times.values()) < 1.1,
-        "The order decides who is left alone on the server at the end of a switch. The figures use the paper's route, type 1 first.",
+        "The order decides which type runs alone on the server at the end of a switch. The figures use the paper's route, type 1 first.",
     )
 
 

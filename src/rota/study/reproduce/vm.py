@@ -48,8 +48,8 @@ def _compute(settings: Settings) -> Redrawn:
     taken = time.perf_counter() - began
     printed = printed_policy()
     load = float(analyze(system, printed).load.max())
-    used, room = printed.candidates @ system.demand, system.capacity
-    fits = bool((used <= room).all())
+    used, capacity = printed.candidates @ system.demand, system.capacity
+    fits = bool((used <= capacity).all())
     tables = {"rota": _plan(best.candidates, best.weights, system), "paper": _plan(printed.candidates, printed.weights, system)}
     same = sorted(map(tuple, best.candidates.tolist())) == sorted(map(tuple, printed.candidates.tolist()))
     findings = (

@@ -55,7 +55,7 @@ def shape(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def reader(nodes: Path | None = None) -> Reader:
-    """The reader of pods; `nodes` is the list of nodes that tells the capacity of one."""
+    """The reader of pods; `nodes` is the list of nodes, from which the capacity of one comes."""
     return Reader(
         format="alibaba_openb",
         looks_for="columns cpu_milli, memory_mib, num_gpu, gpu_milli, creation_time, deletion_time and scheduled_time",

@@ -1,4 +1,4 @@
-"""`Head`: the beginning of a file and what can be seen there. Formats are told apart by it, never by the file's name."""
+"""`Head`: the beginning of a file and what can be seen there. The format is detected from it, never from the file's name."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def look(path: Path) -> Head:
     if written[0].lstrip().startswith("{"):
         return _json(written)
     comments = tuple(line for line in written if line.startswith(";"))
-    body = tuple(line for line in written if not line.startswith(";"))
-    separator = max(",;\t", key=(body or [""])[0].count)
-    columns = next(csv.reader(body[:1], delimiter=separator), [])
-    return Head("text", tuple(name.strip() for name in columns), body, comments, separator)
+    content = tuple(line for line in written if not line.startswith(";"))
+    separator = max(",;\t", key=(content or [""])[0].count)
+    columns = next(csv.reader(content[:1], delimiter=separator), [])
+    return Head("text", tuple(name.strip() for name in columns), content, comments, separator)
 
 
 def _parquet(path: Path) -> Head:

@@ -1,6 +1,6 @@
 """The ledger of an import: what was read, which lines could not be, and how far it has come.
 
-Every reader writes here, so that nothing is dropped in silence.
+Every reader writes here, so that nothing is dropped silently.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rota.errors import BadSpec, Problem
 __all__ = ["BadLine", "ImportProgress", "Ledger", "OnError"]
 
 OnError = Literal["stop", "skip"]
-_SHOWN = 5  # bad lines told with their place; all are counted
+_SHOWN = 5  # bad lines reported with their place; all are counted
 
 
 class BadLine(NamedTuple):
@@ -53,17 +53,17 @@ class Ledger:
     remarks: Counter[str] = field(default_factory=Counter)
 
     def advance(self, size: int) -> None:
-        """So many more bytes of the input were read."""
+        """Counts bytes of the input that were read."""
         self.read_bytes += size
         self.step("reading", self.read_bytes, self.total_bytes)
 
     def step(self, name: str, done: int, total: int) -> None:
-        """Tells whoever watches how far the import is."""
+        """Reports the progress of the import."""
         if self.progress is not None:
             self.progress(ImportProgress(name, done, total))
 
     def refuse(self, path: Path, lines: Iterable[tuple[int, str, str | None]]) -> None:
-        """Counts lines that cannot be read, each with its number, the rule it breaks and its text; stops the import if that was asked."""
+        """Counts lines that cannot be read, each with its number, the rule it breaks and its text; may stop the import."""
         for number, rule, text in lines:
             self.bad += 1
             if len(self.places) < _SHOWN:
@@ -72,5 +72,5 @@ class Ledger:
             problems = [Problem(*bad) for bad in self.places]
             if self.bad > len(problems):
                 problems.append(Problem("lines", f"{self.bad - len(problems)} more that cannot be read"))
-            problems.append(Problem("on_error", 'nothing was imported: mend the file, or say "skip" to go on without such lines'))
+            problems.append(Problem("on_error", 'nothing was imported: correct the file, or use "skip" to leave such lines out'))
             raise BadSpec(problems)

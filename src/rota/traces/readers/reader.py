@@ -32,7 +32,7 @@ class Reader:
     `shape` makes events of the rows (`group`, `member`, `time` in µs, `event`, and the resources) if there are `codes`, else jobs
     (`arrival`, `size` and the resources; where known `estimate` and `label`; `reason` says why a job is left out, null for the others).
     With `assemble`, `shape` makes events of any form with `group` and `member`, and `assemble` makes jobs of all events of some of them.
-    `remarks` names columns of true and false: the import tells for how many kept jobs they are true.
+    `remarks` names columns of true and false: the import reports for how many kept jobs they are true.
     """
 
     format: str
@@ -43,12 +43,12 @@ class Reader:
     shape: Callable[[pl.DataFrame], pl.DataFrame]
     codes: Codes | None = None
     remarks: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()  # resources that are none if no job tells its demand
+    optional: tuple[str, ...] = ()  # resources that are left out if no job states its demand
     header: tuple[str, ...] | None = None  # the columns of text files without a header line
-    spaced: bool = False  # columns parted by blanks, comments after a semicolon
+    spaced: bool = False  # columns separated by blanks, comments after a semicolon
     capacity: Callable[[Sequence[Path]], Mapping[str, float]] = field(default=lambda paths: {})  # of one machine, per resource
     assemble: Callable[[pl.DataFrame], pl.DataFrame] | None = None
     types: pl.DataFrame | None = None  # `label` and the resources, if the log says which types there are, and in which order
-    settled: Callable[[Sequence[Path]], Reader] | None = None  # the reader with what only the whole files tell
+    settled: Callable[[Sequence[Path]], Reader] | None = None  # makes the reader from the contents of the whole files
     skips_bad_lines: bool = False  # counted, but no reason to stop
     about: Mapping[str, Any] = field(default_factory=dict)  # to be kept with the trace

@@ -1,4 +1,4 @@
-"""Rows from files: parquet, JSON lines, CSV and text parted by blanks, all as tables of the columns that a format asks for.
+"""Rows from files: parquet, JSON lines, CSV and text separated by blanks, all as tables of the columns that a format asks for.
 
 Text is read as text and turned into numbers afterwards: so a 64-bit integer is the same as a number or as a string, and a value that is not
 what it should be is found together with its line.
@@ -54,7 +54,7 @@ def _raw_blocks(path: Path, head: Head, reader: Reader, ledger: Ledger) -> Itera
 
 def _parquet(path: Path, reader: Reader, ledger: Ledger) -> Iterator[pl.DataFrame]:
     size, done = path.stat().st_size, 0
-    told = 0
+    reported = 0
     try:
         table = pl.scan_parquet(path, glob=False)
         schema = table.collect_schema()
@@ -62,8 +62,8 @@ def _parquet(path: Path, reader: Reader, ledger: Ledger) -> Iterator[pl.DataFram
         for part in table.select(_column(name, schema) for name in reader.fields).collect_batches(chunk_size=_ROWS, maintain_order=True):
             yield part.with_row_index("line", offset=done + 1)
             done += part.height
-            ledger.advance(size * done // total - told)
-            told = size * done // total
+            ledger.advance(size * done // total - reported)
+            reported = size * done // total
     except pl.exceptions.PolarsError as error:
         ledger.refuse(path, [(done + 1, f"the parquet file is damaged from this row on ({str(error).splitlines()[0]})", None)])
 
@@ -218,7 +218,7 @@ def _cast(raw: pl.DataFrame, reader: Reader) -> tuple[pl.DataFrame, list[tuple[p
 
 
 def _rules(name: str, field: Field, before: pl.Series, after: pl.Series) -> Iterator[tuple[pl.Series, str, str]]:
-    """What may be wrong with a column: in which rows it is, the column, and what to say."""
+    """What may be wrong with a column: a mask of the rows, the column, and the rule."""
     if field.dtype != pl.String:
         yield before.is_not_null() & after.is_null(), name, f"must be a {'number' if field.dtype == pl.Float64 else 'whole number'}"
     if field.required:

@@ -1,7 +1,7 @@
-"""SWF, the Standard Workload Format: 18 numbers per job parted by blanks, −1 where unknown, and a header of comments.
+"""SWF, the Standard Workload Format: 18 numbers per job separated by blanks, −1 where unknown, and a header of comments.
 
 processors are those requested, else those allocated; memory is the requested KB per processor (else the used ones) times the processors,
-and is no resource if no job tells it; the size is the run time, the estimate the requested time. Lines of partial executions (status 2, 3
+and is left out if no job states it; the size is the run time, the estimate the requested time. Lines of partial executions (status 2, 3
 or 4) are left out, since the job has a line of its own as a whole.
 """
 
@@ -67,7 +67,7 @@ def shape(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _first_known(*names: str) -> pl.Expr:
-    """The first of the columns that is above 0: −1 says unknown, and 0 processors or KB cannot be meant."""
+    """The first of the columns that is above 0: −1 means unknown, and 0 processors or KB make no sense."""
     return pl.coalesce([pl.when(pl.col(name) > 0).then(pl.col(name)) for name in names])
 
 
@@ -78,7 +78,7 @@ def header_of(path: Path) -> dict[str, str]:
 
 
 def capacity(paths: Sequence[Path]) -> Mapping[str, float]:
-    """The processors that the header tells (MaxProcs, else MaxNodes). No header tells the memory of the whole machine."""
+    """The processors from the header (MaxProcs, else MaxNodes). The header does not give the memory of the whole machine."""
     header = header_of(paths[0]) if paths else {}
     for name in ("MaxProcs", "MaxNodes"):
         found = re.match(r"\d+", header.get(name, ""))
@@ -89,7 +89,7 @@ def capacity(paths: Sequence[Path]) -> Mapping[str, float]:
 
 READER = Reader(
     format="swf",
-    looks_for="lines of 18 numbers parted by blanks (Standard Workload Format)",
+    looks_for="lines of 18 numbers separated by blanks (Standard Workload Format)",
     fits=fits,
     fields={name: Field(pl.Float64, required=True) for name in _READ},
     resources=("processors", "memory"),

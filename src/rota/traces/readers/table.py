@@ -64,7 +64,7 @@ def reader(columns: Mapping[str, str], time_unit: str = "s") -> Reader:
 
 
 def plain_columns(head: Head) -> dict[str, str] | None:
-    """The mapping of a table that is written in our own words, where every column stands for itself; None if this is no such table."""
+    """The mapping of a table that uses our own column names; None for any other table."""
     named = set(head.columns)
     plain = "arrival" in named and ("size" in named or {"start", "end"} <= named)
     return {name: name for name in head.columns} if plain else None

@@ -25,7 +25,7 @@ class TextBlock(NamedTuple):
 
 
 class _Torn(Exception):
-    """A gzip stream that ends before its end, or is damaged."""
+    """A gzip stream that is cut off or damaged."""
 
 
 def text_blocks(path: Path, ledger: Ledger, size: int = BLOCK) -> Iterator[TextBlock]:

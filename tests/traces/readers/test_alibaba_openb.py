@@ -9,7 +9,7 @@ from borg_logs import imported_jobs
 from rota.errors import BadSpec
 from rota.traces import import_trace
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data" / "alibaba_openb_2023"
+DATA = Path(__file__).parents[3].parent / "shared" / "data" / "alibaba_openb_2023"
 PODS = """name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time
 openb-pod-0000,12000,16384,1,1000,,LS,Running,0,12537496,0
 openb-pod-0001,6000,12288,1,460,,LS,Running,427061,427161,427061

@@ -83,9 +83,9 @@ async def live_run(policy, directory):
     """Runs the jobs for real, each submitted at its time."""
     lived, jobs = Lived(directory), planned_jobs()
     plan = PlanFile(SYSTEM, policy, LiveSettings(learn=False), 0.8, {name: {"mean": 1.0} for name in NAMES})
-    service = Service(directory, plan, seed=SEED, tell=lambda text: None)
+    service = Service(directory, plan, seed=SEED, log_line=lambda text: None)
     scheduler = service.executor.lifecycle.scheduler
-    for name in ("begin", "arrive", "leave", "stopped", "tick", "look_again", "swap", "recall"):
+    for name in ("begin", "arrive", "leave", "stopped", "tick", "look_again", "swap"):
         setattr(scheduler, name, partial(noted, lived, scheduler, name, getattr(scheduler, name)))
     loop = asyncio.get_running_loop()
     await service.open()

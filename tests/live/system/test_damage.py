@@ -67,19 +67,19 @@ def request(directory, id=2, **changes):
 
 WAITING = "UPDATE jobs SET state = 'waiting', sequence = 1 WHERE id = 2"
 DAMAGES = {
-    "a last line that is no JSON": (lambda d: append(d, b"nonsense\n"), "the last line of .*events.jsonl is no event: 'nonsense'"),
-    "a last line that is no object": (lambda d: append(d, b"[1]\n"), r"is no event: '\[1\]'; remove the lines"),
-    "a last line without a number": (lambda d: append(d, b'{"event": "end"}\n'), "is no event"),
-    "a last line with a text as number": (lambda d: append(d, b'{"n": "1"}\n'), "is no event"),
+    "a last line that is no JSON": (lambda d: append(d, b"nonsense\n"), "the last line of .*events.jsonl is not an event: 'nonsense'"),
+    "a last line that is no object": (lambda d: append(d, b"[1]\n"), r"is not an event: '\[1\]'; remove the lines"),
+    "a last line without a number": (lambda d: append(d, b'{"event": "end"}\n'), "is not an event"),
+    "a last line with a text as number": (lambda d: append(d, b'{"n": "1"}\n'), "is not an event"),
     "a database that is none": (lambda d: overwrite(d, 0), "rota.db is damaged: file is not a database; put a copy of it back, or"),
     "a database with spoilt pages": (lambda d: overwrite(d, 4096), "rota.db is damaged: .*malformed.*--recover"),
     "a missing column": (lambda d: sql(d, "ALTER TABLE jobs DROP COLUMN restarts"), "its table jobs has no column restarts"),
     "a missing table": (lambda d: sql(d, "DROP TABLE notes"), "its table notes has no column key, value"),
-    "a request that is no object": (lambda d: sql(d, WAITING, "UPDATE requests SET body = '[]'"), "request 2 is no object"),
-    "a request that is no JSON": (lambda d: sql(d, WAITING, "UPDATE requests SET body = '{'"), "request 2 is no JSON"),
+    "a request that is no object": (lambda d: sql(d, WAITING, "UPDATE requests SET body = '[]'"), "request 2 is not an object"),
+    "a request that is no JSON": (lambda d: sql(d, WAITING, "UPDATE requests SET body = '{'"), "request 2 is not JSON"),
     "a request without a command": (lambda d: (sql(d, WAITING), request(d, argv=...)), "request 2 has no usable argv"),
     "a request that is missing": (lambda d: sql(d, WAITING, "DELETE FROM requests"), "request 2 is missing"),
-    "a note that is no JSON": (lambda d: sql(d, "UPDATE notes SET value = '{' WHERE key = 'plan'"), "note 'plan' is no JSON"),
+    "a note that is no JSON": (lambda d: sql(d, "UPDATE notes SET value = '{' WHERE key = 'plan'"), "note 'plan' is not JSON"),
     "a plan that is no JSON": (
         lambda d: sql(d, "UPDATE plans SET text = '{'"),
         "plan 1 of the database cannot be read: .*put a copy of rota.db back",

@@ -12,7 +12,7 @@ KILLS = int(os.environ.get("ROTA_KILLS", "24"))
 
 def test_kill_storm(tmp_path: Path) -> None:
     """Kills among suspensions, requeues, new plans and plans without a type: none is lost, none runs twice, nobody gets too much."""
-    seen = storm(tmp_path, KILLS, tell=print)
+    seen = storm(tmp_path, KILLS, log_line=print)
     print(seen)
     assert seen["most cells at once"] <= CELLS
     assert seen["most cells at once"] > CELLS // 2, "the trial is no trial"

@@ -149,7 +149,7 @@ def test_full_disk(tmp_path: Path) -> None:
 
     It says so, questions are answered, and even a daemon that is killed then and started on the full disk goes on.
     """
-    inside = Path(__file__).with_name("full_disk_daemon.py")
+    inside = Path(__file__).parents[1] / "full_disk_daemon.py"
     (tmp_path / "state").mkdir()
     mount = ["unshare", "--mount", "--map-root-user", "--propagation", "private", "sh", "-c"]
     script = f"mount -t tmpfs -o size=6m,mode=700 tmpfs {tmp_path}/state"
@@ -167,7 +167,7 @@ def test_full_disk(tmp_path: Path) -> None:
         "told: True",
         "refused again",
         "a change is refused, too: the database cannot be written: database or disk is full: nothing was held; make space first "
-        "(a job that fills the disk ends by: kill PROCESS, see rota show)",
+        "(to end a job that fills the disk: kill PROCESS, see rota show)",
         "promises kept after SIGKILL: True",
         "started on a full disk; jobs not ended: True",
         "free bytes: 0",
@@ -188,7 +188,7 @@ async def service(directory: Path, policy: Policy, **live: Any) -> AsyncIterator
     )
     predicted = {name: {"mean": 1.0} for name in system.names}
     settings = LiveSettings(**{"grace_s": 0.3, "learn": False, **live})
-    service = Service(directory, PlanFile(system, policy, settings, 0.2, predicted), tell=lambda text: None)
+    service = Service(directory, PlanFile(system, policy, settings, 0.2, predicted), log_line=lambda text: None)
     await service.open()
     try:
         yield service

@@ -33,7 +33,7 @@ from rota.errors import Infeasible
 from rota.traces import import_trace
 from rota.traces.spilling import Limits
 
-SAMPLE = Path(__file__).parents[2].parent / "shared" / "data" / "borg2019_samples" / "instance_events_sample.csv.gz"
+SAMPLE = Path(__file__).parents[3].parent / "shared" / "data" / "borg2019_samples" / "instance_events_sample.csv.gz"
 ONE = life(7, 0, 700, 710, 760)
 
 

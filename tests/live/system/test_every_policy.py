@@ -22,7 +22,7 @@ async def run_jobs(directory, policy, stop):
     """Ten small jobs and four big ones from submission to the end: their states, and the status then."""
     known = {name: {"mean": 1.0} for name in SYSTEM.names}
     plan = PlanFile(SYSTEM, policy, LiveSettings(learn=False, preemption=stop, grace_s=1.0), 0.5, known)
-    service = Service(directory, plan, tell=lambda text: None)
+    service = Service(directory, plan, log_line=lambda text: None)
     await service.open()
     try:
         for name, count in (("small", 10), ("big", 4)):

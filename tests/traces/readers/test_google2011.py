@@ -10,7 +10,7 @@ from borg_logs import imported_jobs
 from rota.errors import BadSpec
 from rota.traces import import_trace
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
+DATA = Path(__file__).parents[3].parent / "shared" / "data"
 SUBMIT, SCHEDULE, EVICT, FAIL, FINISH, KILL, LOST, UPDATE_PENDING, UPDATE_RUNNING = range(9)
 
 

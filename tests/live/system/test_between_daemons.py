@@ -82,7 +82,7 @@ def test_the_policy_hears_of_ends_while_the_daemon_was_down(tmp_path: Path) -> N
             await until(lambda: all(service.job(id).pid is not None for id in ids))
 
     async def after() -> None:
-        service = Service(tmp_path, None, tell=lambda text: None)
+        service = Service(tmp_path, None, log_line=lambda text: None)
         decide = service.executor.lifecycle.scheduler._decide
         service.executor.lifecycle.scheduler._decide = lambda kind, i, now: (heard.append((kind, i)), decide(kind, i, now))[1]  # type: ignore[method-assign]
         await service.open()

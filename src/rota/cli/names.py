@@ -1,0 +1,39 @@
+"""Names in the help of the verbs: those of the policies from their registry, those of the trace formats from their list.
+
+Docstrings have `{policies}` in their place, which is filled in when help is asked for: the lists need numpy and Polars, and `rota` starts
+without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+__all__ = ["fill_in_names"]
+
+
+def fill_in_names(verb: Callable[..., Any]) -> None:
+    """Puts names in the place of `{policies}` (those of which the name is enough), `{rotas}` (those to be designed) and `{formats}`."""
+    text = verb.__doc__ or ""
+    for place, names in {"{policies}": _policies, "{rotas}": _rotas, "{formats}": _formats}.items():
+        if place in text:
+            text = text.replace(place, ", ".join(names()))
+    verb.__doc__ = text
+
+
+def _policies() -> Iterable[str]:
+    from rota.policy import POLICY_NAMES
+
+    return POLICY_NAMES
+
+
+def _rotas() -> Iterable[str]:
+    from rota.policy import records
+
+    return [record.name for record in records() if record.designed]
+
+
+def _formats() -> Iterable[str]:
+    from rota.traces.detect import FORMATS
+
+    return FORMATS
