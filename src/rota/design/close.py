@@ -51,7 +51,8 @@ _ALWAYS_S = 0.5  # what is estimated to take less is done in any case
 _TUNED = 3  # close rotas that are tuned
 _PERFECT = 0.02  # a single schedule whose jobs wait for less than this part of their time in service need not be improved
 _TRUST = 0.1  # a rota with exact values is taken before one that is predicted to be better by no more than this
-_HOPELESS = 50.0  # a balanced rota that is worse by this factor is not
+_HOPELESS = 50.0  # a balanced rota that is worse by this factor is not,
+_PROMISING = 1.5  # and if it still is by this after a while, no longer
 _LEAST_WEIGHT = 1e-3  # a candidate that runs less than this is left out, if the others still serve the work
 
 
@@ -104,13 +105,15 @@ def find_close(
             policy = tune_within(within, system, policy, best, by=by, limits=limits, progress=progress).policy
         tuned.append((_value(system, policy, by, remark), number, policy))
 
-    share_s = deadline.left_s / (4 * _TUNED)
+    share_s = deadline.left_s / (5 * _TUNED)
     for _, number, policy in rated[:_TUNED]:
         tune(number, policy, min(share_s, deadline.left_s))
     if not remark:
         for value, number, policy in _balanced(system, like, deadline):
             if value <= _HOPELESS * min(tuned)[0]:
-                tune(number, policy, 0.8 * deadline.left_s)
+                tune(number, policy, 0.25 * deadline.left_s)
+                if tuned[-1][0] <= _PROMISING * min(tuned)[0]:
+                    tune(number, tuned[-1][2], 0.9 * deadline.left_s)
     _, number, policy = min(tuned)
     tune(number, policy, deadline.left_s)
     return Close(min(tuned)[2], remark)
@@ -118,7 +121,9 @@ def find_close(
 
 def _balanced(system: System, like: MSR, deadline: Deadline) -> list[tuple[float, int, MSR]]:
     """The balanced rota at its best rate, if exact values of it take little time: on a small server tuning may get further from there."""
-    if like.preemption == "full" or np.maximum(like.candidates - np.roll(like.candidates, -1, axis=0), 0).sum() > _STATES:
+    if like.preemption == "full":
+        return [(_rated(system, like, "prediction", deadline)[0], -1, like)]
+    if np.maximum(like.candidates - np.roll(like.candidates, -1, axis=0), 0).sum() > _STATES:
         return []
     early = like.replace(opening="early") if like.preemption == "none" else like
     value, policy = _rated(system, early, "prediction", deadline)
