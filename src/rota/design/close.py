@@ -85,7 +85,7 @@ def find_close(
     for rota in close_rotas(deadline, system, best, like):
         value, policy = _rated(system, rota, "prediction", deadline)
         rated.append((value, len(rated), policy))
-        if len(policy.weights) == 1 and value <= (1 + _PERFECT) * least and not (limits is not None and limits.any):
+        if len(policy.weights) == 1 and value <= (1 + _PERFECT) * least and (limits is None or not limits.any):
             return Close(policy)
     rated = sorted(entry for entry in rated if np.isfinite(entry[0]))
     if not rated:
@@ -97,12 +97,14 @@ def find_close(
             rated = exact
         else:
             remark = "exact values of close rotas take too long: the prediction decided"
+    if limits is not None and limits.any:  # to keep them takes all the time there is
+        return Close(tune_within(deadline, system, rated[0][2], best, by=by, limits=limits, progress=progress).policy, remark)
     tuned: list[tuple[float, int, MSR]] = []
 
     def tune(number: int, policy: MSR, seconds: float) -> None:
         if seconds > 0:
             within = Deadline.after(seconds)
-            policy = tune_within(within, system, policy, best, by=by, limits=limits, progress=progress).policy
+            policy = tune_within(within, system, policy, best, by=by, progress=progress).policy
         tuned.append((_value(system, policy, by, remark), number, policy))
 
     share_s = deadline.left_s / (5 * _TUNED)
