@@ -53,6 +53,7 @@ _PERFECT = 0.02  # a single schedule whose jobs wait for less than this part of 
 _TRUST = 0.1  # a rota with exact values is taken before one that is predicted to be better by no more than this
 _HOPELESS = 50.0  # a balanced rota that is worse by this factor is not,
 _PROMISING = 1.5  # and if it still is by this after a while, no longer
+_UNSTABLE = 1e100  # E[T] where there is none: a search by parabolas cannot use infinity
 _LEAST_WEIGHT = 1e-3  # a candidate that runs less than this is left out, if the others still serve the work
 
 
@@ -254,7 +255,7 @@ def _rated(system: System, policy: MSR, by: Yardstick, deadline: Deadline) -> tu
 
         def value_at(rate: float) -> float:
             deadline.check()
-            return at(rate).little(at(rate).exact_means) if at(rate).stable else np.inf
+            return at(rate).little(at(rate).exact_means) if at(rate).stable else _UNSTABLE
 
         rate, value = minimize_on_log_scale(value_at, middle - 1.5, middle + 1.5, 0.05)
         return value, policy.replace(switching_rate=rate)
