@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from rota.analysis.cost import QUICK_S, Cost, cost_by_level, cost_of_loop
+from rota.analysis.cost import QUICK_S, Cost, cost_by_level, cost_of_erlang, cost_of_loop
+from rota.analysis.erlang import has_constant_slots, solve_erlang
 from rota.analysis.loop import solve_loop
 from rota.analysis.phase_type import phase_count, solve_phase_type
 from rota.analysis.qbd import solve_qbd
 from rota.analysis.queue import TypeQueue
 from rota.analysis.solution import QueueLength, empty_queue
+from rota.analysis.together import STACKED_STATES, means_together
 from rota.analysis.words import SMALL_ERROR, remarks_on, require_accurate
 from rota.analysis.work import heavy_traffic_constant, work_bounds
 from rota.arrays import Array
@@ -166,7 +169,7 @@ class Analysis:
         if queue.arrival_rate == 0:
             return empty_queue()
         self.require_stable()
-        cost, by_level = self._cost(queue)
+        cost, solve = self._method(queue)
         size = self._phases(queue)
         if size is None and not cost.affordable:
             raise Infeasible(
@@ -177,23 +180,25 @@ class Analysis:
         with one_thread(len(self.process)):
             if size is not None:
                 return solve_phase_type(queue, size)
-            return solve_qbd(queue) if by_level else solve_loop(queue)
+            return solve(queue)
 
-    def _cost(self, queue: TypeQueue) -> tuple[Cost, bool]:
-        """What the exact law of a queue takes, and whether it is solved by a matrix per level."""
+    def _method(self, queue: TypeQueue) -> tuple[Cost, Callable[[TypeQueue], QueueLength]]:
+        """What the exact law of a queue takes, and the function that solves it, if sizes are exponential."""
         N, beta = len(self.process), queue.max_parallel
         size = self._phases(queue)
         if size is not None:
-            return cost_by_level(phase_count(queue, len(size.representation[0])), beta), True
+            return cost_by_level(phase_count(queue, len(size.representation[0])), beta), solve_qbd
+        if has_constant_slots(queue):
+            return cost_of_erlang(beta), solve_erlang
         by_level, by_loop = cost_by_level(N, beta), cost_of_loop(N, beta)
         if self.process.loop is None or (N <= _SMALL and by_level.affordable):
-            return by_level, True
-        return (by_loop, False) if by_loop.affordable or not by_level.affordable else (by_level, True)
+            return by_level, solve_qbd
+        return (by_loop, solve_loop) if by_loop.affordable or not by_level.affordable else (by_level, solve_qbd)
 
     @cached_property
     def exact_time_s(self) -> float:
         """About how many seconds `exact` takes on one core: an estimate from the sizes of the matrices, the same on every machine."""
-        costs = [self._cost(queue)[0] for queue in self.queues if queue.arrival_rate > 0]
+        costs = [self._method(queue)[0] for queue in self.queues if queue.arrival_rate > 0]
         return sum(cost.time_s if cost.affordable else np.inf for cost in costs)
 
     @cached_property
@@ -211,6 +216,15 @@ class Analysis:
         """E[Q_i]. Raises `NotConverged` if the estimated relative error of one of them is above 1 %."""
         require_accurate(self)
         return np.array([self.queue_length(i).mean for i in range(len(self.system.names))])
+
+    @cached_property
+    def exact_means(self) -> Array:
+        """E[Q_i] as `exact` has it, without the law, for searches: several times as fast for small processes of exponential sizes."""
+        if len(self.process) > STACKED_STATES or not self.exponential:
+            return self.exact
+        self.require_stable()
+        with one_thread(len(self.process)):
+            return means_together(self.queues)
 
     @cached_property
     def variance(self) -> Array:

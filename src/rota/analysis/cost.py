@@ -4,6 +4,7 @@ For N phases and β boundary levels (see `rota.analysis.qbd` and `rota.analysis.
 
     first-passage matrix                 some 400 N³ operations
     a matrix per level                   β (N³ and a call), β N² numbers held
+    slots that never change (Erlang)     β
     a loop by passage                    N β (N + β) and a linear system of N + β + 1 unknowns, (N + β)² numbers held
 
 The seconds are those of one core of a common machine; a busy one takes a few times as long.
@@ -13,12 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LONGEST_S", "QUICK_S", "Cost", "cost_by_level", "cost_of_loop"]
+__all__ = ["LONGEST_S", "QUICK_S", "Cost", "cost_by_level", "cost_of_erlang", "cost_of_loop"]
 
 QUICK_S = 2.0  # exact values that take no longer are shown without being asked for
 LONGEST_S = 3600.0  # those that take longer are refused
 _ENTRIES = 2.5e8  # numbers held at once
 _PASSAGE, _LEVEL, _CALL = 1e-8, 3e-10, 4e-5  # seconds per N³, per N³ and level, per level
+_ERLANG = 1e-7  # seconds per level
 _TURN, _FLOWS, _START = 5e-9, 4e-10, 1e-3  # per N β (N + β), per (N + β)³, always
 
 
@@ -39,6 +41,11 @@ def cost_by_level(phases: int, levels: int) -> Cost:
     """A matrix per level."""
     N, beta = float(phases), float(levels)
     return Cost(_START + _PASSAGE * N**3 + beta * (_CALL + _LEVEL * N**3), N * N * (beta + 20))
+
+
+def cost_of_erlang(levels: int) -> Cost:
+    """One array over the levels."""
+    return Cost(_START + _ERLANG * levels, 4.0 * levels)
 
 
 def cost_of_loop(phases: int, levels: int) -> Cost:

@@ -1,5 +1,6 @@
 """Which schedules fit, and the system load with its certificate. The only package that uses the solver."""
 
+from rota.capacity.covering import Cover, cover
 from rota.capacity.facets import Facets, active_facets
 from rota.capacity.load import Load, Progress, check_load, system_load
 from rota.capacity.schedules import (
@@ -15,12 +16,14 @@ from rota.capacity.units import Units, integer_units
 
 __all__ = [
     "CountEstimate",
+    "Cover",
     "Facets",
     "Load",
     "Progress",
     "Units",
     "active_facets",
     "check_load",
+    "cover",
     "estimate_count",
     "fits",
     "integer_units",

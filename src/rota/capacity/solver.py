@@ -1,4 +1,4 @@
-"""The interface to HiGHS: the master linear program and the knapsack over schedules. No other module uses the solver.
+"""The interface to HiGHS: the linear programs over schedules and the knapsacks that price them. No other module uses the solver.
 
 Master (the MIQCP of the paper is this linear program over all schedules):
 
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from rota.arrays import Array, Int
 from rota.errors import NotConverged
 
-__all__ = ["Knapsack", "Master"]
+__all__ = ["CoverMaster", "Knapsack", "Master", "NearKnapsack"]
 
 
 _INF = highspy.kHighsInf
@@ -170,3 +170,81 @@ class Knapsack:
         if not np.isfinite(bound):
             bound = np.inf
         return bound * (1.0 + self.SLACK), schedule
+
+
+class CoverMaster:
+    """The linear program of `rota.capacity.covering` over the schedules found so far, each written as its difference from `base`.
+
+    min Σ π_s d_s   s.t.   Σ π_s (s − base) ≥ target − base,   Σ π_s = 1,   π ≥ 0. Near schedules have small differences.
+    """
+
+    def __init__(self, above: Array) -> None:
+        """`above` = target − base (K,)."""
+        self._solver = _quiet()
+        self._solver.setOptionValue("solver", "simplex")
+        self._solver.setOptionValue("presolve", "off")
+        self._solver.setOptionValue("primal_feasibility_tolerance", 1e-10)
+        self._solver.setOptionValue("dual_feasibility_tolerance", 1e-10)
+        self._K = len(above)
+        for part in above:
+            self._solver.addRow(float(part), _INF, 0, np.empty(0, dtype=np.int32), np.empty(0))
+        self._solver.addRow(1.0, 1.0, 0, np.empty(0, dtype=np.int32), np.empty(0))
+
+    def add(self, difference: Int, distance: float) -> None:
+        """A schedule, as its difference from the base, and its distance from the target."""
+        rows = np.append(np.flatnonzero(difference), self._K).astype(np.int32)
+        values = np.append(difference[rows[:-1]], 1).astype(np.float64)
+        self._solver.addCol(distance, 0.0, _INF, len(rows), rows, values)
+
+    def solve(self) -> tuple[Array, Array]:
+        """Weights of all schedules and the prices y ≥ 0 of the types."""
+        _run(self._solver, "covering program")
+        solution = self._solver.getSolution()
+        return np.maximum(np.array(solution.col_value), 0.0), np.maximum(np.array(solution.row_dual)[: self._K], 0.0)
+
+
+class NearKnapsack:
+    """max Σ_i value of u_i − base_i, a concave function per type, over schedules u: what the first job above the base, each further one
+    and each one below it are worth. Variables: one up (0 or 1), more up, down; concavity sees to their order.
+    """
+
+    def __init__(self, demand: Int, capacity: Int, base: Int, most: Int) -> None:
+        K, R = demand.shape
+        self._base = base
+        self._demand, self._capacity = demand, capacity
+        self._index = np.arange(3 * K, dtype=np.int32)
+        self._solver = _quiet()
+        for i in range(K):
+            self._solver.addVar(0.0, float(min(most[i] - base[i], 1)))
+        for i in range(K):
+            self._solver.addVar(0.0, float(max(most[i] - base[i] - 1, 0)))
+        for i in range(K):
+            self._solver.addVar(0.0, float(base[i]))
+        room = capacity - base @ demand
+        for r in range(R):
+            need = np.flatnonzero(demand[:, r])
+            scale = float(demand[need, r].min()) if len(need) else 1.0
+            rows = np.concatenate([need, need + K, need + 2 * K]).astype(np.int32)
+            values = np.concatenate([demand[need, r], demand[need, r], -demand[need, r]]) / scale
+            self._solver.addRow(-_INF, float(room[r]) / scale, len(rows), rows, values)
+        for column in self._index:
+            self._solver.changeColIntegrality(int(column), highspy.HighsVarType.kInteger)
+        self._solver.changeObjectiveSense(highspy.ObjSense.kMaximize)
+        self._solver.setOptionValue("mip_feasibility_tolerance", 1e-9)
+        self._solver.setOptionValue("mip_rel_gap", 0.0)
+
+    def solve(self, first: Array, further: Array, below: Array, gap: float, seconds: float | None) -> tuple[float, Int]:
+        """A proved upper bound, within `gap` of the best unless time ran out, and the best schedule found (the base, if none)."""
+        K = len(self._base)
+        self._solver.changeColsCost(3 * K, self._index, np.concatenate([first, further, -below]))
+        self._solver.setOptionValue("mip_abs_gap", gap)
+        self._solver.setOptionValue("time_limit", _INF if seconds is None else self._solver.getRunTime() + max(seconds, 0.01))
+        self._solver.run()
+        bound = float(self._solver.getInfo().mip_dual_bound)
+        values = np.round(np.array(self._solver.getSolution().col_value)).astype(np.int64)
+        schedule = self._base.copy()
+        if len(values):
+            schedule = schedule + values[:K] + values[K : 2 * K] - values[2 * K :]
+        if (schedule < 0).any() or (schedule @ self._demand > self._capacity).any():  # by a tolerance of the solver: the bound stands
+            schedule = self._base.copy()
+        return bound if np.isfinite(bound) else np.inf, schedule

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -41,12 +42,19 @@ class Units:
 def integer_units(system: System) -> Units:
     """The whole-number form of a system's demands and capacity."""
     check_system(system)
-    demand = np.empty(system.demand.shape, dtype=np.int64)
-    capacity = np.empty(system.capacity.shape, dtype=np.int64)
-    per_unit = np.empty(system.capacity.shape)
+    return _units(tuple(system.capacity.tolist()), tuple(map(tuple, system.demand.tolist())))
+
+
+@lru_cache(maxsize=64)
+def _units(available: tuple[float, ...], needed: tuple[tuple[float, ...], ...]) -> Units:
+    """By value: a search asks for the units of the same server at many arrival rates."""
+    K, R = len(needed), len(available)
+    demand = np.empty((K, R), dtype=np.int64)
+    capacity = np.empty(R, dtype=np.int64)
+    per_unit = np.empty(R)
     exact = True
-    for r, available in enumerate(system.capacity):
-        total, needs, scale, whole = _whole(float(available), [float(d) for d in system.demand[:, r]])
+    for r in range(R):
+        total, needs, scale, whole = _whole(available[r], [row[r] for row in needed])
         capacity[r], demand[:, r], per_unit[r] = total, needs, float(scale)
         exact = exact and whole
     demand.flags.writeable = capacity.flags.writeable = per_unit.flags.writeable = False

@@ -21,7 +21,7 @@ def design(
     output: TextOutput = None,
     force: Force = False,
     preemption: Literal["full", "none", "setup"] | None = None,
-    objective: Literal["load", "response-time"] = "load",
+    objective: Literal["load", "response-time", "close"] = "load",
     switching_rate: float | None = None,
     setup_rate: float | None = None,
     by: Literal["exact", "prediction", "upper", "lower"] | None = None,
@@ -44,7 +44,7 @@ def design(
         The preemption model, if not the one of the file.
     objective
         load: balance the loads of the types, as the paper does. response-time: go on from there and tune everything on the mean response
-        time.
+        time. close: sets of jobs next to each other, so that a switch changes few jobs, or one set that runs always.
     switching_rate
         Departures from working states per unit of working time; chosen if left out.
     setup_rate
@@ -56,7 +56,7 @@ def design(
     opening
         Without preemption: whether new slots open at the end of a move or as soon as capacity is free.
     max_response_time
-        With --objective response-time: the largest mean response time that a type may have, as in --max-response-time.train 5.
+        With --objective response-time or close: the largest mean response time that a type may have, as in --max-response-time.train 5.
     time_limit
         Seconds that the design may take. What would take longer is done by the prediction, with a remark.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.optimize import brentq
@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from rota.analysis import analyze
 from rota.arguments import whole, with_parameters_of
 from rota.capacity import Load, check_load, system_load
+from rota.design.close import find_close
 from rota.design.deadline import Deadline
 from rota.design.fairness import ResponseLimits
 from rota.design.switching import SwitchingRate, Yardstick, choose_switching_rate, choose_within, measure
@@ -25,10 +26,11 @@ from rota.threads import one_thread
 
 __all__ = ["Design", "Objective", "balanced_policy", "break_even_setup_rate", "design_policy", "find_design"]
 
-Objective = Literal["load", "response-time"]
+Objective = Literal["load", "response-time", "close"]
 RouteChoice = Route | Literal["random", "search"]
 
 _LOAD_S = 5.0  # the load may always take this long: without it there is no rota
+_CLOSE_S = 9.0  # close rotas are found in less, and tuning them for longer gains little
 _FAR = 1e6  # setups beyond so many times the service rates are as good as free, or never done
 
 
@@ -43,6 +45,7 @@ class Design:
     policy: MSR
     choice: SwitchingRate | None
     remarks: tuple[str, ...] = ()
+    objective: Objective = "load"
 
 
 @one_thread()
@@ -63,8 +66,8 @@ def find_design(
     progress: Callable[[TuneProgress], None] | None = None,
 ) -> Design:
     """`design_policy` with an account of how the policy was found."""
-    if objective not in ("load", "response-time"):
-        raise BadSpec([Problem("objective", 'must be "load" or "response-time"', objective)])
+    if objective not in get_args(Objective):
+        raise BadSpec([Problem("objective", 'must be "load" or "response-time" or "close"', objective)])
     seed = whole("seed", seed, 0)
     if max_response_time and objective == "load":
         raise BadSpec(
@@ -79,6 +82,8 @@ def find_design(
     deadline = Deadline.after(time_limit_s)
     best = load or system_load(system, time_limit_s=max(time_limit_s, _LOAD_S))
     policy = balanced_policy(system, best, preemption, setup_rate=setup_rate, opening=opening)
+    if objective == "close":
+        return _close_design(deadline, system, best, policy, switching_rate, by, limits, progress)
     policy = _routed(system, policy, route, seed, deadline)
     choice = None
     if switching_rate is not None:
@@ -94,14 +99,37 @@ def find_design(
     tuned = tune_within(deadline, system, policy, best, by=by, keep_rate=keep, limits=limits, progress=progress)
     remarks += (tuned.remark,) if tuned.remark else ()
     if tuned.policy.preemption != "full":
-        return Design(tuned.policy, choice, remarks)
+        return Design(tuned.policy, choice, remarks, objective)
     found = tuned.policy
     if switching_rate is None and len(found.weights) > 1:  # it was tuned in the limit of fast switching
         found = limits.fast_enough(choose_within(deadline, system, found).policy)
     answers = [analyze(system, p, sizes="exponential") for p in (policy, found)]
     yardstick = by or ("exact" if all(answer.has_exact for answer in answers) else "prediction")
     before, after = (measure(answer, yardstick) for answer in answers)
-    return Design(found if after <= before or limits.any else policy, choice, remarks)
+    return Design(found if after <= before or limits.any else policy, choice, remarks, objective)
+
+
+def _close_design(
+    deadline: Deadline,
+    system: System,
+    best: Load,
+    like: MSR,
+    switching_rate: float | None,
+    by: Yardstick | None,
+    limits: ResponseLimits,
+    progress: Callable[[TuneProgress], None] | None,
+) -> Design:
+    if switching_rate is not None:
+        raise BadSpec(
+            [Problem("switching_rate", 'does not go with objective="close", which chooses it with the candidates', switching_rate)]
+        )
+    within = Deadline.after(min(deadline.left_s, _CLOSE_S))
+    found = find_close(within, system, best, like, by=by, limits=limits, progress=progress)
+    remarks = (found.remark,) if found.remark else ()
+    policy = found.policy
+    if policy.preemption == "full" and len(policy.weights) > 1:  # it was chosen in the limit of fast switching
+        policy = limits.fast_enough(choose_within(deadline, system, policy).policy)
+    return Design(policy, None, remarks, "close")
 
 
 @with_parameters_of(find_design)
@@ -111,8 +139,9 @@ def design_policy(*arguments: Any, **options: Any) -> MSR:
     `preemption` and `setup_rate` are the system's unless given. `load`: the answer of `rota.system_load`, if it is known already.
     `objective="load"`: the paper's design, candidates and weights that balance the loads of the types (Eq. optimization, solved to
     optimality), in a loop in lexicographic order, with the best switching rate. `objective="response-time"`: from there on everything is
-    tuned on E[T], never for the worse. With it, `max_response_time`, as `{"train": 5.0}`, limits E[T_i] of some types; `Infeasible` if no
-    policy that keeps the limits was found.
+    tuned on E[T], never for the worse. `objective="close"`: candidates next to each other, so that a switch changes few jobs, or one
+    schedule alone, chosen and tuned on E[T] (`rota.design.close`); some seconds for large servers too. With these two, `max_response_time`,
+    as `{"train": 5.0}`, limits E[T_i] of some types; `Infeasible` if no policy that keeps the limits was found.
 
     `switching_rate` is kept if given; None means: choose it, `by` the exact E[T] (default where that is estimated to fit the time limit),
     the prediction or a bound. `route`, `opening`: how an nMSR moves between schedules, see `rota.MSR`; "random" orders by `seed`, "search"

@@ -110,7 +110,7 @@ def choose_within(deadline: Deadline, system: System, policy: MSR, by: Yardstick
     if by is not None and by not in get_args(Yardstick):
         raise BadSpec([Problem("by", f"must be one of {', '.join(get_args(Yardstick))}", by)])
     _require_stable_when_slow(system, policy)
-    at = _Rates(system, policy, deadline)
+    at = Rates(system, policy, deadline)
     start = at(1.0)
     exact_s = _SEARCH * start.exact_time_s
     if exact_s <= _ALWAYS_S:
@@ -149,7 +149,7 @@ def _too_slow(system: System, i: int, load: float) -> str:
     return f"load {load:.4g} of type {system.names[i]!r} is not below 1 at any switching rate"
 
 
-class _Rates:
+class Rates:
     """The analysis of one policy at any switching rate; only the timers of the process change."""
 
     def __init__(self, system: System, policy: MSR, deadline: Deadline) -> None:
@@ -163,7 +163,7 @@ class _Rates:
     def _analysis(self, rate: float) -> Analysis:
         return Analysis(self.system, None, self.process.with_timers(rate), sizes="exponential")
 
-    def reduced(self, system: System, schedules: Int) -> _Rates:
+    def reduced(self, system: System, schedules: Int) -> Rates:
         """The same process with other arrival rates and other numbers of slots."""
         other = copy(self)
         other.system, other.process = system, replace(self.process, schedules=schedules, held=schedules.copy())
@@ -205,7 +205,7 @@ class _Rates:
         return replace(found, remark=f"{remark}: the prediction decided")
 
 
-def _fast_enough(at: _Rates, by: Yardstick, loss: float) -> SwitchingRate:
+def _fast_enough(at: Rates, by: Yardstick, loss: float) -> SwitchingRate:
     at(1.0).require_stable()
     limit = at(1.0).little(fast_switching_limit(at.system, at.policy))
     rate = _first_within(at, lambda rate: at.value(rate, "exact"), limit, loss)
@@ -213,7 +213,7 @@ def _fast_enough(at: _Rates, by: Yardstick, loss: float) -> SwitchingRate:
     return SwitchingRate(at.chosen(rate), rate, value, by, at(rate).mean_response_time / limit - 1, limit)
 
 
-def _fast_enough_in_small(at: _Rates, loss: float) -> SwitchingRate:
+def _fast_enough_in_small(at: Rates, loss: float) -> SwitchingRate:
     """`_fast_enough` on the same rota with a part of each type's slots and arrivals, where exact values take little time.
 
     Types are independent given the process, and with many slots E[Q_i] grows in proportion to them (a fluid limit), so what is lost against
@@ -239,7 +239,7 @@ def _fast_enough_in_small(at: _Rates, loss: float) -> SwitchingRate:
     return SwitchingRate(at.chosen(rate), rate, estimate, "prediction", np.inf, limit)
 
 
-def _predicted_fast_enough(at: _Rates, loss: float) -> SwitchingRate:
+def _predicted_fast_enough(at: Rates, loss: float) -> SwitchingRate:
     """The first rate whose prediction is within the loss of the prediction for ever faster switching. That proves nothing either."""
     limit = at(1.0).little(fast_switching_limit(at.system, at.policy))
     fastest = measure(at(1e9 * float(at.system.service_rate.max())), "prediction")
@@ -247,7 +247,7 @@ def _predicted_fast_enough(at: _Rates, loss: float) -> SwitchingRate:
     return SwitchingRate(at.chosen(rate), rate, measure(at(rate), "prediction"), "prediction", np.inf, limit)
 
 
-def _first_within(at: _Rates, value: Callable[[float], float], limit: float, loss: float) -> float:
+def _first_within(at: Rates, value: Callable[[float], float], limit: float, loss: float) -> float:
     # The switching rate matters to queues once it is as high as the rate at which jobs end: start there and double.
     rate = float(at.system.service_rate.max())
     while value(rate) > (1 + loss) * limit:
@@ -257,7 +257,7 @@ def _first_within(at: _Rates, value: Callable[[float], float], limit: float, los
     return rate
 
 
-def _best(at: _Rates, by: Yardstick) -> SwitchingRate:
+def _best(at: Rates, by: Yardstick) -> SwitchingRate:
     low, high = _range(at)
     grid = np.geomspace(low, high, _GRID)
     cheap: Yardstick = "prediction" if by == "exact" else by
@@ -284,7 +284,7 @@ def _best(at: _Rates, by: Yardstick) -> SwitchingRate:
     return SwitchingRate(at.chosen(rate), rate, value, by, measure(at(rate), "upper") / least - 1)
 
 
-def _scanned(at: _Rates, grid: Array, by: Yardstick) -> Array:
+def _scanned(at: Rates, grid: Array, by: Yardstick) -> Array:
     """E[T] at the rates of the grid, every fourth one first; infinite at those not evaluated when the time was over."""
     rough = np.full(len(grid), np.inf)
     first = np.arange(len(grid)) % 4 == 0
@@ -295,7 +295,7 @@ def _scanned(at: _Rates, grid: Array, by: Yardstick) -> Array:
     return rough
 
 
-def _range(at: _Rates) -> tuple[float, float]:
+def _range(at: Rates) -> tuple[float, float]:
     """From far too slow to the edge of stability, or to far too fast: there working states are hardly ever seen."""
     high = _FASTEST * float(at.process.rate[at.process.trigger != TIMER].max())
     if not at(high).stable:
@@ -311,15 +311,15 @@ def _range(at: _Rates) -> tuple[float, float]:
     return high * 1e-6, high
 
 
-def _unstable_at_any_rate(at: _Rates) -> str:
+def _unstable_at_any_rate(at: Rates) -> str:
     load = at(1e-12).load
     i = int(np.argmax(load))
     return _too_slow(at.system, i, load[i])
 
 
-def minimize_on_log_scale(value: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
-    """The minimum of a function of a positive number between e^low and e^high."""
-    found = minimize_scalar(lambda x: value(float(np.exp(x))), bounds=(low, high), method="bounded", options={"xatol": 1e-5})
+def minimize_on_log_scale(value: Callable[[float], float], low: float, high: float, within: float = 1e-5) -> tuple[float, float]:
+    """The minimum of a function of a positive number between e^low and e^high, to a relative accuracy `within` of that number."""
+    found = minimize_scalar(lambda x: value(float(np.exp(x))), bounds=(low, high), method="bounded", options={"xatol": within})
     return float(np.exp(found.x)), float(found.fun)
 
 

@@ -204,7 +204,7 @@ class _Search:
         if not answer.stable or (self.by == "exact" and answer.exact_time_s > self.longest_s):
             return nothing
         try:
-            queues: Array = getattr(answer, self.by)
+            queues: Array = answer.exact_means if self.by == "exact" else getattr(answer, self.by)
         except NotConverged:
             if "first" not in vars(self):
                 raise
