@@ -62,7 +62,7 @@ def solve_erlang(queue: TypeQueue) -> QueueLength:
 
 def _levels_below(k: int, offered: float, top: float) -> Array:
     """P(Q = 0), …, P(Q = k−1) from P(Q = k), by logarithms: k!/q! a^{q−k} may be beyond any float."""
-    # Where nobody ever waits, to the accuracy of floats, the law is that of Poisson.
+    # Where no job ever waits, to the accuracy of floats, the law is that of Poisson.
     log_top = np.log(top) if top > 0 else -offered + k * np.log(offered) - gammaln(k + 1.0)
     q = np.arange(k, dtype=np.float64)
     law: Array = np.exp(log_top + gammaln(k + 1.0) - gammaln(q + 1) + (q - k) * np.log(offered))

@@ -180,11 +180,11 @@ class _Search:
         K = len(self.x)
         found = [self.base]
         for trial in range(_TRIALS):
-            schedule, room = self.base.copy(), self.capacity - self.base @ self.demand
+            schedule, residual = self.base.copy(), self.capacity - self.base @ self.demand
             for i in np.argsort(-(self.part + (rng.random(K) if trial else 0.0)), kind="stable"):
-                if self.part[i] > 0 and (self.demand[i] <= room).all():
+                if self.part[i] > 0 and (self.demand[i] <= residual).all():
                     schedule[i] += 1
-                    room = room - self.demand[i]
+                    residual = residual - self.demand[i]
             found.append(schedule)
         return np.array(found)
 

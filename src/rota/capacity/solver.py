@@ -220,13 +220,13 @@ class NearKnapsack:
             self._solver.addVar(0.0, float(max(most[i] - base[i] - 1, 0)))
         for i in range(K):
             self._solver.addVar(0.0, float(base[i]))
-        room = capacity - base @ demand
+        residual = capacity - base @ demand
         for r in range(R):
             need = np.flatnonzero(demand[:, r])
             scale = float(demand[need, r].min()) if len(need) else 1.0
             rows = np.concatenate([need, need + K, need + 2 * K]).astype(np.int32)
             values = np.concatenate([demand[need, r], demand[need, r], -demand[need, r]]) / scale
-            self._solver.addRow(-_INF, float(room[r]) / scale, len(rows), rows, values)
+            self._solver.addRow(-_INF, float(residual[r]) / scale, len(rows), rows, values)
         for column in self._index:
             self._solver.changeColIntegrality(int(column), highspy.HighsVarType.kInteger)
         self._solver.changeObjectiveSense(highspy.ObjSense.kMaximize)

@@ -9,7 +9,7 @@ nmsr-existence), so the candidates may as well lie next to each other: then a sw
                 1/μ_i where it must end first, the same for all where it is set up again, and where it may be stopped freely
     loop        a short tour through the candidates, weighed by the time that each switch takes (`rota.design.tour`)
     the rest    of the server is spent by marginal value
-    switching   slots drain in parallel or the fastest first, new ones open as soon as there is room; the rate is the best one
+    switching   slots drain in parallel or the fastest first, new ones open as soon as they fit; the rate is the best one
 
 Where one schedule has a slot more than its work for every type, it is tried alone: its queues are M/M/k, and nothing ever switches.
 The level, the kind of target and the rest are compared by the prediction first, and the best of them by the exact E[T]. The proof is that

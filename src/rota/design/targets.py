@@ -7,7 +7,7 @@ With x slots a type waits about as in an M/M/x queue (Erlang C, continued to x t
 Every mix of schedules keeps y·x ≤ 1 for the prices y of the system load, and y·a = ρ. At a level τ between ρ and 1 there are two targets:
 
     in proportion      x = a τ/ρ                                    every type has the load ρ/τ
-    by marginal value  min Σ q_i(x_i)  s.t.  y·x = τ                −q_i'(x_i) = ν y_i: types with few slots get more room, as they need
+    by marginal value  min Σ q_i(x_i)  s.t.  y·x = τ                −q_i'(x_i) = ν y_i: types with few slots get more spare ones, as they need
 
 The mix itself is found by `rota.capacity.cover`. What the schedules leave of the server is spent by the same marginal values, slot by slot.
 """
@@ -158,7 +158,7 @@ def spend_each(marginals: Marginals, candidates: Int, weights: Array) -> Int:
 def _filled(marginals: Marginals, candidates: Int, weights: Array, others: Array | float = 0.0) -> Int:
     """Adds slots to all rows at once while they fit into each: always where a slot gains most per price."""
     filled = candidates.copy()
-    room = marginals.units.capacity - filled @ marginals.units.demand
+    residual = marginals.units.capacity - filled @ marginals.units.demand
     part = float(weights.sum())
     mean = weights @ filled + others
     demand = marginals.units.demand
@@ -167,10 +167,10 @@ def _filled(marginals: Marginals, candidates: Int, weights: Array, others: Array
     heapq.heapify(heap)
     while heap:
         negative, i = heapq.heappop(heap)
-        if negative >= 0 or (demand[i] > room).any():
+        if negative >= 0 or (demand[i] > residual).any():
             continue
         filled[:, i] += 1
-        room = room - demand[i]
+        residual = residual - demand[i]
         mean[i] += part
         heapq.heappush(heap, (-float(marginals.gain(mean, part)[i] / marginals.price[i]), i))
     return filled
@@ -193,11 +193,11 @@ def _exchanged(marginals: Marginals, schedule: Int, least: Int) -> Int:
 
 
 def _refilled_without(marginals: Marginals, schedule: Int, i: int) -> Int:
-    """Fills the room with other types than i first."""
+    """Fills what is left with other types than i first."""
     demand = marginals.units.demand
-    room = marginals.units.capacity - schedule @ demand
+    residual = marginals.units.capacity - schedule @ demand
     gains = marginals.gain(schedule.astype(np.float64)) / marginals.price
-    order = [int(j) for j in np.argsort(-gains) if j != i and marginals.arrives[j] and (demand[j] <= room).all()]
+    order = [int(j) for j in np.argsort(-gains) if j != i and marginals.arrives[j] and (demand[j] <= residual).all()]
     if order:
         schedule = schedule.copy()
         schedule[order[0]] += 1
