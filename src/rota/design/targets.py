@@ -7,7 +7,7 @@ With x slots a type waits about as in an M/M/x queue (Erlang C, continued to x t
 Every mix of schedules keeps y·x ≤ 1 for the prices y of the system load, and y·a = ρ. At a level τ between ρ and 1 there are two targets:
 
     in proportion      x = a τ/ρ                                    every type has the load ρ/τ
-    by marginal value  min Σ q_i(x_i)  s.t.  y·x = τ                −q_i'(x_i) = ν y_i: types with few slots get more spare ones, as they need
+    by marginal value  min Σ q_i(x_i)  s.t.  y·x = τ                −q_i'(x_i) = ν y_i: types with few slots get more spare ones
 
 The mix itself is found by `rota.capacity.cover`. What the schedules leave of the server is spent by the same marginal values, slot by slot.
 """
