@@ -49,7 +49,7 @@ class Cover:
     """Schedules near a point that together cover it: `weights` @ `candidates` ≥ `target`.
 
     `candidates` (n ≤ K + 1, K), in lexicographic order, run the part `weights` (n,) of the time. `distance`: their mean distance from
-    `target`, Σ_s π_s Σ_i cost_i |s_i − target_i|. No mix of schedules that covers the target has less than `distance` − `gap`.
+    `target`, `Σ_s π_s Σ_i cost_i |s_i − target_i|`. No mix of schedules that covers the target has less than `distance` − `gap`.
     """
 
     candidates: Int
