@@ -41,7 +41,7 @@ def svg() -> str:
         ticks,
         _line(*CORNERS, far),
         _line(*CLOSE, near),
-        _dot(CORNERS[0], "#D55E00", "64 small", -70, -14),
+        _dot(CORNERS[0], "#D55E00", "64 small", -40, -26),
         _dot(CORNERS[1], "#D55E00", "8 large", 12, 4),
         _dot(CLOSE[0], "#0072B2", "32 small + 4 large", 12, -6),
         _dot(CLOSE[1], "#0072B2", "24 small + 5 large", 12, -6),
