@@ -94,7 +94,7 @@ def test_supervisor_killed(tmp_path: Path) -> None:
         ended = daemon.client.wait(ids[1], 10)
         assert (ended.state, ended.reason) == ("failed", "its supervisor was killed")
         assert daemon.processes() == {}
-        assert os.listdir(daemon.directory / "run") == []
+        daemon.until(lambda: os.listdir(daemon.directory / "run") == [])  # records are removed in a thread of their own
         assert daemon.client.wait(daemon.client.submit(["true"], type="large").ids[0], 10).state == "done"
 
 
