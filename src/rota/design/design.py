@@ -67,12 +67,11 @@ def find_design(
 ) -> Design:
     """`design_policy` with an account of how the policy was found."""
     if objective not in get_args(Objective):
-        raise BadSpec([Problem("objective", 'must be "load" or "response-time" or "close"', objective)])
+        raise BadSpec([Problem("objective", 'must be "load" or "response-time", or "close"', objective)])
     seed = whole("seed", seed, 0)
     if max_response_time and objective == "load":
-        raise BadSpec(
-            [Problem("max_response_time", 'goes with objective="response-time": balanced loads are not tuned', max_response_time)]
-        )
+        rule = 'goes with objective="response-time" or "close": balanced loads are not tuned'
+        raise BadSpec([Problem("max_response_time", rule, max_response_time)])
     check_system(system)
     limits = ResponseLimits.of(system, max_response_time)
     if not time_limit_s >= 0:

@@ -319,8 +319,7 @@ class Lifecycle:
             out.events.append(Start(id, job.attempt, texts_of(job.share)))
             self._act(Do.START, job)
         for job in never_begun:
-            job.started, job.since_boot = None if job.attempt == 1 else job.started, None
-            self.allocation.release(job)
+            self._undo_start(job)
             self._end(job, JobState.CANCELLED, job.reason)
         if ask_again:
             self._do(self.scheduler.look_again(self._now))
@@ -339,12 +338,17 @@ class Lifecycle:
 
     def _never_began(self, job: Job) -> None:
         """Preempts a job whose start is not carried out yet: it stays in the queue and is not started."""
-        self.allocation.release(job)
-        job.state, job.since_boot = JobState.WAITING, None
-        if job.attempt == 1:
-            job.started = None
+        self._undo_start(job)
+        job.state = JobState.WAITING
         self._changed(job)
         self.scheduler.never_began(job.id)
+
+    def _undo_start(self, job: Job) -> None:
+        """Takes back what a start gave to a job: its share and its time in service."""
+        self.allocation.release(job)
+        job.since_boot = None
+        if job.attempt == 1:
+            job.started = None
 
     # ------------------------------------------------------------------------------------------------------------ supervisors report
 
