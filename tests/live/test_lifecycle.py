@@ -22,11 +22,12 @@ from rota.decide import seeded
 from rota.events import EVENTS, End, Start, decode_event, encode_event
 from rota.live import lifecycle as lifecycle_module
 from rota.live import new_jobs as new_jobs_module
+from rota.live import recovered as recovered_module
 from rota.live import recovery
 from rota.live.actions import Action, Do
 from rota.live.errors import NoSuchJob, Refused
-from rota.live.jobs import BEFORE_START, ENDED, IN_SERVICE, NEXT_STATES, Job, JobState
-from rota.live.lifecycle import Lifecycle, is_unwanted
+from rota.live.jobs import BEFORE_START, ENDED, IN_SERVICE, NEXT_STATES, Job, JobState, is_unwanted
+from rota.live.lifecycle import Lifecycle
 from rota.live.messages import JobRequest
 from rota.live.processes.records import Attempt
 from rota.live.resources.allocation import Allocation
@@ -443,7 +444,7 @@ def test_every_state_has_a_way_out():
 def test_it_knows_no_clock_and_no_machine():
     """The modules of the lifecycle import nothing that reads a clock, a file or the network, and nothing that waits."""
     forbidden = {"time", "os", "asyncio", "sqlite3", "socket", "subprocess", "threading", "pathlib", "signal", "random", "secrets"}
-    for module in (lifecycle_module, new_jobs_module):
+    for module in (lifecycle_module, recovered_module, new_jobs_module):
         tree = ast.parse(inspect.getsource(module))
         imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
         imported |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}

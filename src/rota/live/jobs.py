@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-__all__ = ["BEFORE_START", "ENDED", "IN_SERVICE", "NEXT_STATES", "Cancel", "Job", "JobState", "Request"]
+__all__ = ["BEFORE_START", "ENDED", "IN_SERVICE", "NEXT_STATES", "Cancel", "Job", "JobState", "Request", "is_unwanted"]
 
 
 class JobState(StrEnum):
@@ -98,3 +98,8 @@ class Job:
     cancel: Cancel = Cancel.NO
     reason: str = ""
     share: dict[str, list[int]] = field(default_factory=dict)  # its cores, devices …, by kind; the dict is replaced, never changed
+
+
+def is_unwanted(job: Job) -> bool:
+    """Whether a job was cancelled before it started, and the daemon died before it carried that out."""
+    return bool(job.cancel) and job.state in BEFORE_START

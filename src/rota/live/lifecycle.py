@@ -31,10 +31,10 @@ from rota.live.messages import JobRequest
 from rota.live.new_jobs import HELD_BY_REQUEST, new_jobs
 from rota.live.outcome import EndedJob, Observation, Outcome
 from rota.live.processes.records import Attempt
+from rota.live.recovered import TOO_LARGE, recover
 from rota.live.resources.allocation import Allocation
 from rota.live.resources.kinds import texts_of
 from rota.live.scheduling.dependencies import Dependencies
-from rota.live.scheduling.job_class import class_again
 from rota.live.scheduling.scheduler import OWN, Decision, Scheduler
 from rota.live.stimuli import (
     At,
@@ -42,7 +42,6 @@ from rota.live.stimuli import (
     AttemptRunning,
     Change,
     ChangeJobs,
-    Found,
     HandedOver,
     NewJobs,
     PlanInstalled,
@@ -50,13 +49,13 @@ from rota.live.stimuli import (
     RetryStart,
     Stimulus,
     TimerRang,
+    was_stopped,
 )
 from rota.model.live import OWN_TYPE
 from rota.policy import PlanFile, policy_name
 
-__all__ = ["Lifecycle", "is_unwanted", "was_stopped"]
+__all__ = ["Lifecycle"]
 
-TOO_LARGE = "it is too large for the server of this plan"
 _MOST_NAMED = 20
 _CANCELLED = "cancelled by request"
 
@@ -87,22 +86,22 @@ class Lifecycle:
         self._unblocked: deque[int] | None = None  # jobs to be queued after an end, while that is under way
         self._together = False  # whether several jobs are changed at once
         self._to_start: set[Action] = set()  # starts that are not handed to the executor yet
-        self._at, self._out = At(0.0, 0.0), Outcome()
+        self.at, self.out = At(0.0, 0.0), Outcome()
 
     def handle(self, event: Stimulus, at: At) -> Outcome:
         """Changes the jobs as the event says, and returns the outcome."""
-        self._at, self._out = at, Outcome()
+        self.at, self.out = at, Outcome()
         match event:
             case NewJobs():
                 self._take_in(event)
             case ChangeJobs():
                 self._change_jobs(event)
             case TimerRang():
-                self._do(self.scheduler.tick(self._now))
+                self.apply(self.scheduler.tick(self.now))
             case AttemptRunning():
-                self._running(event)
+                self.running(event)
             case AttemptOver():
-                self._over(event.job, event.attempt, event.seen)
+                self.over(event.job, event.attempt, event.seen)
             case RetryStart():
                 self._retry(event)
             case HandedOver():
@@ -110,13 +109,13 @@ class Lifecycle:
             case PlanInstalled():
                 self._install(event)
             case Recovered():
-                self._recover(event)
-        return self._out
+                recover(self, event)
+        return self.out
 
     @property
-    def _now(self) -> float:
+    def now(self) -> float:
         """The time in the plan's unit."""
-        return self._at.boot / self.unit_s
+        return self.at.boot / self.unit_s
 
     @property
     def wake_boot(self) -> float:
@@ -127,11 +126,11 @@ class Lifecycle:
 
     def find(self, id: int) -> Job | None:
         """A job, ended or not."""
-        return self.jobs.get(id) or self._out.changed.get(id) or self._find_ended(id)
+        return self.jobs.get(id) or self.out.changed.get(id) or self._find_ended(id)
 
     def request(self, job: Job) -> Request:
         """The request of a job."""
-        return self._out.requests.get(job.request) or self._find_request(job.request)
+        return self.out.requests.get(job.request) or self._find_request(job.request)
 
     def kind_of(self, type: str) -> int:
         """The number of a type; OWN for one that the plan does not have."""
@@ -193,37 +192,38 @@ class Lifecycle:
         for job in new.jobs:
             self.jobs[job.id] = job
             if job.state != JobState.HELD:
-                self._try_to_queue(job)
+                self.try_to_queue(job)
 
-    def _try_to_queue(self, job: Job) -> None:
+    def try_to_queue(self, job: Job) -> None:
         """Lets a job join the queue if it depends on no other job any more."""
         request = self.request(job)
         why_never = self._dependencies.verdict(request)
         if why_never:
-            self._end(job, JobState.CANCELLED, why_never)
+            self.end(job, JobState.CANCELLED, why_never)
             return
         if why_never is None:
             job.state = JobState.BLOCKED
             self._dependencies.block(request, job.id)
-            self._changed(job)
+            self.changed(job)
             return
         was_held_back = job.reason or request.after or request.after_any
         job.state, job.reason, job.sequence = JobState.WAITING, "", self.scheduler.next_sequence()
-        self._changed(job)
+        self.changed(job)
         if was_held_back:
-            self._out.events.append(Eligible(job.id))
-        kind, units = self._kind_and_units(job, request)
+            self.out.events.append(Eligible(job.id))
+        kind, units = self.kind_and_units(job, request)
         self._observe("arrived", job)
-        self._do(self.scheduler.arrive(job.id, kind, self._now, estimate=self._estimate(request), demand=units))
+        self.apply(self.scheduler.arrive(job.id, kind, self.now, estimate=self.estimate(request), demand=units))
 
-    def _kind_and_units(self, job: Job, request: Request) -> tuple[int, Int | None]:
+    def kind_and_units(self, job: Job, request: Request) -> tuple[int, Int | None]:
         """A job's type and demand for the scheduler: its type, if its demand is that of the type now; otherwise OWN and its demand."""
         kind = self.kind_of(job.type)
         if kind != OWN and np.array_equal(self.system.demand[kind], request.demand):
             return kind, None
         return OWN, self.scheduler.units_of(request.demand)
 
-    def _estimate(self, request: Request) -> float | None:
+    def estimate(self, request: Request) -> float | None:
+        """The estimated size of a job, in the plan's unit of time."""
         return None if request.estimate_s is None else request.estimate_s / self.unit_s
 
     # ------------------------------------------------------------------------------------------------------------ users change their mind
@@ -243,43 +243,43 @@ class Lifecycle:
             try:
                 self._change(event.change, id, event.now)
             except Refused as error:  # it ended together with another of these jobs, on which it depends
-                self._out.refused[id] = str(error)
+                self.out.refused[id] = str(error)
         self._together = False
-        self._do(self.scheduler.look_again(self._now))
+        self.apply(self.scheduler.look_again(self.now))
 
     def _change(self, change: Change, id: int, now: bool) -> None:
         job = self.changeable(change, id)
         if change == Change.RELEASE:
-            self._try_to_queue(job)
+            self.try_to_queue(job)
         elif change == Change.CANCEL and job.state not in BEFORE_START:
             job.cancel, job.reason = Cancel.NOW if now else Cancel.GRACEFUL, _CANCELLED
             if job.state != JobState.SUSPENDED:  # a suspended job stays suspended until it ends: others may have its cores by now
                 job.state = JobState.STOPPING
             self.scheduler.will_end(id)
-            self._act(Do.KILL if now else Do.END, job)
+            self.act(Do.KILL if now else Do.END, job)
         else:
             if job.state == JobState.WAITING:
                 self._observe("withdrawn", job)
             if change == Change.CANCEL:
-                self._end(job, JobState.CANCELLED, _CANCELLED)
+                self.end(job, JobState.CANCELLED, _CANCELLED)
                 return
             if job.state == JobState.WAITING:
                 job.sequence = None
                 self._leave_scheduler(id)
             job.state, job.reason = JobState.HELD, HELD_BY_REQUEST
-            self._changed(job)
+            self.changed(job)
 
     def _leave_scheduler(self, id: int) -> None:
         if self._together:
             self.scheduler.take(id)
         else:
-            self._do(self.scheduler.leave(id, self._now))
+            self.apply(self.scheduler.leave(id, self.now))
 
     # ------------------------------------------------------------------------------------------------------------ the policy decides
 
-    def _do(self, decision: Decision) -> None:
+    def apply(self, decision: Decision) -> None:
         """Carries out a decision: on the jobs now, on the machine after the next write."""
-        out, ask_again = self._out, False
+        out, ask_again = self.out, False
         out.decisions_s.append(self.scheduler.decision_s)
         suspends = self.settings.preemption == "suspend"
         never_begun: list[Job] = []  # cancelled before their start was carried out
@@ -295,34 +295,34 @@ class Lifecycle:
                 self._never_began(job)
                 ask_again = True
                 continue
-            self._out_of_service(job, self._at.boot)
+            self._out_of_service(job, self.at.boot)
             out.preemptions += 1
             if suspends:
                 job.state = JobState.SUSPENDED
                 self.allocation.suspend(job)
-                self._act(Do.SUSPEND, job)
+                self.act(Do.SUSPEND, job)
             else:
                 job.state = JobState.STOPPING
-                self._act(Do.REQUEUE, job)
+                self.act(Do.REQUEUE, job)
         for id in decision.resume:
             job = self.jobs[id]
-            job.state, job.since_boot = JobState.RUNNING, self._at.boot
+            job.state, job.since_boot = JobState.RUNNING, self.at.boot
             self.allocation.resume(job)
             out.events.append(Resume(id))
-            self._act(Do.RESUME, job)
+            self.act(Do.RESUME, job)
         for id in decision.start:
             job = self.jobs[id]
             self.allocation.take(job, self.request(job).demand)
             job.state, job.attempt, job.pid = JobState.STARTING, job.attempt + 1, None
-            job.since_boot, job.started = self._at.boot, job.started or self._at.wall
+            job.since_boot, job.started = self.at.boot, job.started or self.at.wall
             out.starts += 1
             out.events.append(Start(id, job.attempt, texts_of(job.share)))
-            self._act(Do.START, job)
+            self.act(Do.START, job)
         for job in never_begun:
             self._undo_start(job)
-            self._end(job, JobState.CANCELLED, job.reason)
+            self.end(job, JobState.CANCELLED, job.reason)
         if ask_again:
-            self._do(self.scheduler.look_again(self._now))
+            self.apply(self.scheduler.look_again(self.now))
 
     def _withdraw_start(self, job: Job) -> bool:
         """Withdraws the start of a job. Returns whether that was possible: it was not handed over yet."""
@@ -330,17 +330,17 @@ class Lifecycle:
         if start not in self._to_start:
             return False
         self._to_start.discard(start)
-        if start in self._out.actions:
-            self._out.actions.remove(start)
+        if start in self.out.actions:
+            self.out.actions.remove(start)
         else:
-            self._out.withdrawn.append(start)
+            self.out.withdrawn.append(start)
         return True
 
     def _never_began(self, job: Job) -> None:
         """Preempts a job whose start is not carried out yet: it stays in the queue and is not started."""
         self._undo_start(job)
         job.state = JobState.WAITING
-        self._changed(job)
+        self.changed(job)
         self.scheduler.never_began(job.id)
 
     def _undo_start(self, job: Job) -> None:
@@ -352,31 +352,33 @@ class Lifecycle:
 
     # ------------------------------------------------------------------------------------------------------------ supervisors report
 
-    def _running(self, event: AttemptRunning) -> None:
+    def running(self, event: AttemptRunning) -> None:
+        """The supervisor of an attempt has reported."""
         job = self.jobs.get(event.job)
         if job is not None and job.attempt == event.attempt:
             job.state, job.pid = JobState.RUNNING if job.state == JobState.STARTING else job.state, event.supervisor
-            self._out.minor[job.id] = job
+            self.out.minor[job.id] = job
 
-    def _over(self, id: int, attempt: int, seen: Attempt) -> None:
+    def over(self, id: int, attempt: int, seen: Attempt) -> None:
+        """An attempt is over: the job ends, or waits again if it was stopped."""
         job = self.jobs.get(id)
         if job is None or job.attempt != attempt:
             return
         if seen.state == "absent":  # nothing was run: no space for its record, or no process could be created
-            self._out.remarks.append(f"job {id} could not be started: the disk is full, or no process can be created; trying again")
-            self._out.actions.append(Action(Do.RETRY, id, attempt))
+            self.out.remarks.append(f"job {id} could not be started: the disk is full, or no process can be created; trying again")
+            self.out.actions.append(Action(Do.RETRY, id, attempt))
             return
-        ended = seen.ended_boottime if seen.ended_boottime is not None and seen.boot == self.boot else self._at.boot
+        ended = seen.ended_boottime if seen.ended_boottime is not None and seen.boot == self.boot else self.at.boot
         if job.since_boot is not None and seen.started_boottime is not None and seen.boot == self.boot and job.served_s == 0:
             job.since_boot = seen.started_boottime  # the start of the program, not of the decision to start it
         stopped = was_stopped(job, seen)
         self._out_of_service(job, ended)
         self.allocation.release(job)
-        self._act(Do.FORGET, job)
+        self.act(Do.FORGET, job)
         if stopped:
             job.state, job.restarts = JobState.WAITING, job.restarts + (seen.pid is not None)
             if id in self.scheduler.jobs:
-                self._do(self.scheduler.stopped(id, self._now))
+                self.apply(self.scheduler.stopped(id, self.now))
             return
         job.exit_code, reason = seen.exit_code, seen.error
         if seen.state == "lost":
@@ -385,16 +387,16 @@ class Lifecycle:
         elif job.exit_code and not reason:
             reason = f"ended by signal {job.exit_code - 128}" if seen.how == "signal" else f"exit code {job.exit_code}"
         outcome = JobState.CANCELLED if job.cancel else JobState.DONE if job.exit_code == 0 else JobState.FAILED
-        self._end(job, outcome, job.reason if job.cancel else reason, ended, known=seen.state != "lost")
+        self.end(job, outcome, job.reason if job.cancel else reason, ended, known=seen.state != "lost")
 
     def _retry(self, event: RetryStart) -> None:
         job = self.jobs.get(event.job)
         if job is None or job.attempt != event.attempt:
             return
         if job.cancel or job.state not in IN_SERVICE:  # it was never run, so it can leave or wait at once
-            self._over(job.id, job.attempt, Attempt("ended", boot=self.boot, asked_to_end=True))
+            self.over(job.id, job.attempt, Attempt("ended", boot=self.boot, asked_to_end=True))
         else:
-            self._act(Do.START, job)
+            self.act(Do.START, job)
 
     # ------------------------------------------------------------------------------------------------------------ jobs end
 
@@ -402,20 +404,20 @@ class Lifecycle:
         if job.since_boot is not None:
             job.served_s += max(boot - job.since_boot, 0.0)
             job.since_boot = None
-        self._changed(job)
+        self.changed(job)
 
-    def _end(self, job: Job, outcome: JobState, reason: str, ended: float | None = None, known: bool = True) -> None:
+    def end(self, job: Job, outcome: JobState, reason: str, ended: float | None = None, known: bool = True) -> None:
         """Ends a job. `known`: its run time is known."""
-        boot = self._at.boot if ended is None else ended
-        job.ended = self._at.wall - (self._at.boot - boot)
+        boot = self.at.boot if ended is None else ended
+        job.ended = self.at.wall - (self.at.boot - boot)
         job.response_s = boot - job.submitted_boot if job.boot == self.boot else max(job.ended - job.submitted, 0.0)
         ran, job.state, job.reason = job.started is not None, outcome, reason if outcome != JobState.DONE else ""
-        self._changed(job)
+        self.changed(job)
         del self.jobs[job.id]
-        self._out.ended.append(EndedJob(job, ran and known))
+        self.out.ended.append(EndedJob(job, ran and known))
         if ran and known:
             self._observe("finished", job, boot)
-        self._out.events.append(End(job.id, str(outcome), job.exit_code, job.response_s, job.served_s if ran else None))
+        self.out.events.append(End(job.id, str(outcome), job.exit_code, job.response_s, job.served_s if ran else None))
         if job.id in self.scheduler.jobs:
             self._leave_scheduler(job.id)
         self._unblock(self._dependencies.ended(job))
@@ -428,7 +430,7 @@ class Lifecycle:
         self._unblocked = deque(ids)
         while self._unblocked:
             if (job := self.jobs.get(self._unblocked.popleft())) is not None and job.state == JobState.BLOCKED:
-                self._try_to_queue(job)
+                self.try_to_queue(job)
         self._unblocked = None
 
     # ------------------------------------------------------------------------------------------------------------ plans
@@ -443,166 +445,31 @@ class Lifecycle:
         self.plan_number, self.system, self.settings = event.number, event.plan.system, event.plan.live
         before, self.allocation = self.allocation, event.allocation
         self.allocation.take_over(before, [job for job in self.jobs.values() if job.state == JobState.SUSPENDED])
-        decision = self.scheduler.swap(self.system, event.plan.policy, event.random, self._now, **self._stopping())
-        self._out.swaps += 1
-        self._out.events.append(Swap(event.number, event.reason))
-        self._announce()
-        self._do(decision)
+        decision = self.scheduler.swap(self.system, event.plan.policy, event.random, self.now, **self._stopping())
+        self.out.swaps += 1
+        self.out.events.append(Swap(event.number, event.reason))
+        self.announce()
+        self.apply(decision)
 
-    def _announce(self) -> None:
+    def announce(self) -> None:
         """Logs the server, its types and its policy."""
         types = {job.name: job.demand for job in self.system.job_types}
         resources = dict(zip(self.system.resources, self.system.capacity.tolist(), strict=True))
-        self._out.events.append(Serve(__version__, resources, types, policy_name(self.scheduler.policy), self.unit_s))
-
-    # ------------------------------------------------------------------------------------------------------------ recovery
-
-    def _recover(self, event: Recovered) -> None:
-        """Continues with the jobs of an earlier daemon, and repeats actions that may not have been carried out.
-
-        An attempt that has ended is not given to the scheduler: it cannot be stopped any more. A lost attempt keeps what it holds until
-        none of its processes is left; then the executor reports its end.
-        """
-        self._announce()
-        self.jobs = {job.id: job for job in event.jobs}
-        self.scheduler.state.clock[0] = self._now
-        found = dict(event.found)
-        over: list[tuple[Job, Attempt]] = []
-        for id, (seen, _, since_known) in event.found.items():
-            job = self.jobs[id]
-            if job.since_boot is not None and not since_known:
-                job.since_boot = None
-                self._changed(job)
-            if seen is None and job.state != JobState.WAITING:  # it was about to start or to stop, and never ran
-                job.state, job.share, job.since_boot = JobState.WAITING, {}, None
-                self._changed(job)
-            if seen is not None and seen.state == "ended":
-                job.share = {}  # it is free again
-                if was_stopped(job, seen):
-                    self._over(id, job.attempt, seen)
-                    found[id] = Found(None, JobState.WAITING)
-        self._refit([job for job in event.jobs if job.state in BEFORE_START and not is_unwanted(job)])
-        found = {id: seen for id, seen in found.items() if self.jobs[id].sequence is not None}
-        for id in sorted(found, key=lambda id: (found[id].state != JobState.RUNNING, self.jobs[id].sequence)):
-            job, (seen, state, _) = self.jobs[id], found[id]
-            if seen is not None and seen.state == "ended":
-                over.append((job, seen))
-                continue
-            self._put(job, state)
-            if seen is not None:
-                self._go_on(job, seen)
-        for id, (seen, _, _) in found.items():  # suspended jobs come last: others may have their cores by now
-            if seen is not None and self.jobs[id].state == JobState.SUSPENDED:
-                self.allocation.hold(self.jobs[id])
-        self._ask_policy(event.policy_state, over)
-        for job in list(self.jobs.values()):
-            if is_unwanted(job):
-                self._end(job, JobState.CANCELLED, job.reason)
-            elif job.state == JobState.BLOCKED:
-                self._try_to_queue(job)  # it may depend on nothing any more: a daemon can die before it checks
-        for job, seen in over:
-            self._over(job.id, job.attempt, seen)
-
-    def _put(self, job: Job, state: JobState) -> None:
-        """Gives the scheduler a job in this state."""
-        request = self.request(job)
-        kind, units = self._kind_and_units(job, request)
-        served = (job.served_s + (0.0 if job.since_boot is None else self._at.boot - job.since_boot)) / self.unit_s
-        estimate = self._estimate(request)
-        self.scheduler.put(job.id, kind, estimate=estimate, demand=units, sequence=job.sequence, state=state, served=served)
-
-    def _go_on(self, job: Job, seen: Attempt) -> None:
-        """Continues with a job that an earlier daemon started and whose end is not known."""
-        if job.state != JobState.SUSPENDED:
-            self.allocation.hold(job)
-        if seen.state == "absent":
-            self._act(Do.START, job)
-        elif seen.state == "alive":
-            self._running(AttemptRunning(job.id, job.attempt, seen.supervisor or 0))
-            # The signal may not have been sent; sending it twice does no harm.
-            if job.cancel:
-                self.scheduler.will_end(job.id)
-                self._act(Do.KILL if job.cancel == Cancel.NOW else Do.END, job)
-            elif job.state == JobState.SUSPENDED:
-                self._act(Do.SUSPEND, job)
-            elif job.state == JobState.STOPPING:
-                self._act(Do.REQUEUE, job)
-            elif seen.suspended:
-                self._act(Do.RESUME, job)
-
-    def _ask_policy(self, state: dict[str, Any] | None, over: list[tuple[Job, Attempt]]) -> None:
-        """Restores the saved state of the policy, or lets the policy begin anew."""
-        if state is not None:
-            try:
-                self.scheduler.remember(state)
-            except (KeyError, TypeError, ValueError, OverflowError):
-                self._out.remarks.append("the saved state of the policy cannot be read: the policy begins anew")
-                state = None
-        if state is None:
-            self._do(self.scheduler.begin(self._now))
-            return
-        for job, _ in over:  # first, the end of jobs that the policy counts as running
-            if job.state in IN_SERVICE:
-                self._do(self.scheduler.left(self._kind_and_units(job, self.request(job))[0], self._now))
-        self._do(self.scheduler.look_again(self._now))
-
-    def _refit(self, jobs: Iterable[Job]) -> None:
-        """Gives jobs that do not run the demand of their types under this plan. A job that is too large for the server is held.
-
-        Running jobs keep what they have. So the others get a new request, as if they had been submitted anew.
-        """
-        again: dict[int, Request | str] = {}
-        for job in jobs:
-            if job.request not in again:
-                again[job.request] = self._again(self.request(job))
-            new, was_too_large = again[job.request], job.reason.startswith(TOO_LARGE)
-            if isinstance(new, str):
-                if not was_too_large:
-                    self._out.remarks.append(f"job {job.id} is held: {new}")
-                job.state, job.reason, job.sequence = JobState.HELD, new, None
-            elif new.id != job.request or was_too_large:
-                job.request, job.type = new.id, new.type
-                if was_too_large:
-                    job.state, job.reason = JobState.BLOCKED, ""  # it joins the queue when the policy is asked
-            else:
-                continue
-            self._changed(job)
-
-    def _again(self, request: Request) -> Request | str:
-        """A request under this plan: the same, a new one, or a text that says why there is none."""
-        try:
-            type, demand = class_again(request, self.system)
-        except BadSpec as error:
-            return f"{TOO_LARGE}: {'; '.join(map(str, error.problems))}"
-        demand = self.allocation.whole(demand) if type == OWN_TYPE else demand
-        if (type, demand) == (request.type, request.demand):
-            return request
-        self.last_request += 1
-        new = replace(request, id=self.last_request, type=type, demand=demand)
-        self._out.requests[new.id] = new
-        return new
+        self.out.events.append(Serve(__version__, resources, types, policy_name(self.scheduler.policy), self.unit_s))
 
     # ------------------------------------------------------------------------------------------------------------ the outcome
 
-    def _changed(self, job: Job) -> None:
-        self._out.changed[job.id] = job
+    def changed(self, job: Job) -> None:
+        """A job is to be written."""
+        self.out.changed[job.id] = job
 
-    def _act(self, do: Do, job: Job) -> None:
+    def act(self, do: Do, job: Job) -> None:
+        """Something is to be done with the attempt of a job, once the job is written."""
         action = Action(do, job.id, job.attempt)
-        self._out.actions.append(action)
+        self.out.actions.append(action)
         if do == Do.START:
             self._to_start.add(action)
-        self._changed(job)
+        self.changed(job)
 
     def _observe(self, what: Literal["arrived", "withdrawn", "finished"], job: Job, boot: float | None = None) -> None:
-        self._out.observations.append(Observation(what, job, self.scheduled_kind(job), self._at.boot if boot is None else boot))
-
-
-def was_stopped(job: Job, seen: Attempt) -> bool:
-    """Whether another attempt follows one that is over. An attempt that ended before it was asked to stop is the last one."""
-    return seen.state == "ended" and seen.asked_to_end and not job.cancel and (job.state == JobState.STOPPING or seen.pid is None)
-
-
-def is_unwanted(job: Job) -> bool:
-    """Whether a job was cancelled before it started, and the daemon died before it carried that out."""
-    return bool(job.cancel) and job.state in BEFORE_START
+        self.out.observations.append(Observation(what, job, self.scheduled_kind(job), self.at.boot if boot is None else boot))

@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rota.live.jobs import IN_SERVICE, Job, JobState, Request
-from rota.live.lifecycle import is_unwanted
+from rota.live.jobs import IN_SERVICE, Job, JobState, Request, is_unwanted
 from rota.live.processes.records import Attempt
 from rota.live.processes.supervisors import VANISHED, Supervisors
 from rota.live.stimuli import Found

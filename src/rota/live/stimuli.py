@@ -30,6 +30,7 @@ __all__ = [
     "RetryStart",
     "Stimulus",
     "TimerRang",
+    "was_stopped",
 ]
 
 
@@ -144,3 +145,8 @@ class Recovered:
 
 
 Stimulus = NewJobs | ChangeJobs | TimerRang | AttemptRunning | AttemptOver | RetryStart | HandedOver | PlanInstalled | Recovered
+
+
+def was_stopped(job: Job, seen: Attempt) -> bool:
+    """Whether another attempt follows one that is over. An attempt that ended before it was asked to stop is the last one."""
+    return seen.state == "ended" and seen.asked_to_end and not job.cancel and (job.state == JobState.STOPPING or seen.pid is None)
