@@ -13,7 +13,7 @@ import rota
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 NAMES = ("borg", "vm", "paper", "gpu", "web")
-LOADS = (0.8, 0.9, 0.95)
+LOADS = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
 SIZES = (10, 100, 1000)
 PATIENCE_S = 60.0  # for the exact value of one policy
 
@@ -24,8 +24,12 @@ def run(options: Sequence[str] = ()) -> None:
     parser.add_argument("--examples", nargs="*", default=NAMES)
     parser.add_argument("--loads", nargs="*", type=float, default=LOADS)
     parser.add_argument("--servers", type=int, default=5, help="random servers of each size")
+    parser.add_argument("--check", action="store_true", help="only close rotas on random servers: the exact value beside a simulation")
     parser.add_argument("--jobs", type=int, default=300_000, help="simulated under First-Fit")
     given = parser.parse_args(options)
+    if given.check:
+        check(given.servers, given.jobs)
+        return
     print(
         f"{'system':<8} {'load':>5} {'balanced':>12} {'tuned':>12} {'seconds':>8} {'close':>12} {'seconds':>8}  {'a switch':<24} First-Fit"
     )
@@ -49,6 +53,20 @@ def run(options: Sequence[str] = ()) -> None:
             first_fit = simulated(system, given.jobs)
             line = f"{size:6} {len(system.names):6} {seed:5} {tuned:>12}"
             print(f"{line} {close:>12} {close_s:8.1f}  {switching(policy):<24} {first_fit}", flush=True)
+
+
+def check(servers: int, jobs: int) -> None:
+    """The close rota of every random server: bounds, exact value and simulation."""
+    print(f"{'jobs':>6} {'seed':>5} {'at least':>10} {'exact':>10} {'at most':>10}  simulated")
+    for size in SIZES:
+        for seed in range(servers):
+            system = random_server(size, seed)
+            policy = rota.design_policy(system)
+            answer = rota.analyze(system, policy)
+            bounds = [answer.little(queues) for queues in (answer.lower, answer.upper)]
+            result = rota.simulate(system, policy, jobs=jobs, seed=1)
+            line = f"{size:6} {seed:5} {bounds[0]:10.5g} {answer.mean_response_time:10.5g} {bounds[1]:10.5g}"
+            print(f"{line}  {result.mean_response_time:.4g} ± {result.interval:.2g}", flush=True)
 
 
 def random_server(jobs: int, seed: int) -> rota.System:

@@ -20,10 +20,10 @@ def run() -> None:
         for load in (0.3, 0.5, 0.7, 0.9, 0.95):
             at = system.scaled(load=load)
             setup_rate = SETUP_RATE if preemption == "setup" else None
-            balanced = mean_response_time(at, rota.design_policy(at, preemption, setup_rate=setup_rate))
+            balanced = mean_response_time(at, rota.design_policy(at, preemption, setup_rate=setup_rate, objective="load"))
             early = "–"
             if preemption == "none":
-                early = f"{mean_response_time(at, rota.design_policy(at, preemption, opening='early')):.4f}"
+                early = f"{mean_response_time(at, rota.design_policy(at, preemption, opening='early', objective='load')):.4f}"
             start = time.perf_counter()
             policy = rota.design_policy(at, preemption, setup_rate=setup_rate, objective="response-time", time_limit_s=20)
             elapsed = time.perf_counter() - start

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import rota
 from rota.policy import POLICY_NAMES, Policy, Record, records
 
 SYSTEM = rota.System([8], [[1], [4]], [10.0, 2.0], [10.0, 10.0], names=("small", "big"), resources=("slots",))
 
 
+@cache
 def policy_for(record: Record) -> Policy:
-    """The policy of this name; a rota of the best schedules where it has to be designed."""
+    """The policy of this name; a rota of the best schedules, or the best table, where it has to be made for the system."""
+    if record.policy is rota.Tabulated:
+        return rota.optimal_policy(SYSTEM, **record.where, truncation=14).policy
     if record.designed:
         best = rota.system_load(SYSTEM)
         setup = 20.0 if record.preemption == "setup" else None
-        return rota.MSR(best.candidates, best.weights, switching_rate=2.0, setup_rate=setup, names=SYSTEM.names, **record.where)
+        base = rota.MSR(best.candidates, best.weights, switching_rate=2.0, setup_rate=setup, names=SYSTEM.names, **record.where)
+        return rota.Improved(base) if record.policy is rota.Improved else base
     # Its clocks ring every hundred units of time by default, and tests do not wait that long.
     return rota.RandomizedTimers(rate=20.0) if record.policy is rota.RandomizedTimers else POLICY_NAMES[record.name]
 

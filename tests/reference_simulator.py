@@ -222,6 +222,76 @@ def server_filling(view: View) -> Decision:
     return run, math.inf
 
 
+# ---------------------------------------------------------------------------------------------------------------- needs
+
+
+def share(system: rota.System, i: int) -> Fraction:
+    """The dominant share of a job of type i."""
+    return max(decimal(need) / decimal(have) for need, have in zip(system.demand[i], system.capacity, strict=True))
+
+
+def largest_index(index: Sequence[Fraction]) -> Decide:
+    """Waiting jobs start where they fit, those of larger index first, and of equal ones the older."""
+
+    def decide(view: View) -> Decision:
+        run = view.running
+        for job in sorted(view.waiting, key=lambda job: (-index[job.kind], job.number)):
+            if fit(view.system, [*run, job]):
+                run.append(job)
+        return run, math.inf
+
+    return decide
+
+
+class Quickswap:
+    """Most Servers First, except while it drains: then nothing starts until the largest (of equal ones, oldest) waiting job fits.
+
+    It begins to drain when a type waits of which none runs, no running type waits, and, with a threshold, at most so many jobs run.
+    """
+
+    def __init__(self, system: rota.System, policy: rota.Quickswap) -> None:
+        self.shares = [share(system, i) for i in range(len(system.names))]
+        self.most = math.inf if policy.threshold is None else policy.threshold
+        self.drains = False
+
+    def __call__(self, view: View) -> Decision:
+        """The jobs that run."""
+        waiting = sorted(view.waiting, key=lambda job: (-self.shares[job.kind], job.number))
+        if self.drains and waiting and not fit(view.system, [*view.running, waiting[0]]):
+            return view.running, math.inf
+        run, _ = largest_index(self.shares)(view)
+        served, left = {job.kind for job in run}, {job.kind for job in waiting if job not in run}
+        self.drains = bool(left) and not (left & served) and len(run) <= self.most
+        return run, math.inf
+
+
+def balanced_splitting(system: rota.System) -> Decide:
+    """Places of each type by its part of the most used resource; waiting jobs without one go, in order of arrival, to what is left."""
+    rates = zip(system.arrival_rate.tolist(), system.service_rate.tolist(), strict=True)
+    work = [decimal(arrivals) / decimal(mu) for arrivals, mu in rates]
+    resources = range(len(system.capacity))
+    load = max(
+        sum(w * decimal(row[r]) for w, row in zip(work, system.demand, strict=True)) / decimal(system.capacity[r]) for r in resources
+    )
+    places = [int(w / load) for w in work]
+
+    def decide(view: View) -> Decision:
+        run = view.running
+        for job in view.waiting:
+            if counts(system, run)[job.kind] < places[job.kind]:
+                run.append(job)
+        for job in view.waiting:
+            if job in run:
+                continue
+            free = [max(a - n, 0) for a, n in zip(places, counts(system, run), strict=True)]
+            if not fit(system, [*run, job], free):
+                break
+            run.append(job)
+        return run, math.inf
+
+    return decide
+
+
 # ---------------------------------------------------------------------------------------------------------------- weights
 
 
@@ -240,6 +310,107 @@ def max_weight(system: rota.System, preemptive: bool) -> Decide:
         return view.oldest(possible[np.argmax(possible @ (Q + tie))].tolist()), math.inf
 
     return decide
+
+
+class Improved:
+    """The state of the base that holds all running jobs and has the least relative value; the one in use among equals.
+
+    With full preemption gaps are filled from the queue. Without it the base turns by its own clock while no job present has a slot.
+    """
+
+    def __init__(self, system: rota.System, policy: rota.Improved, seed: np.random.SeedSequence) -> None:
+        self.preemptive = policy.preemption == "full"
+        self.values = rota.relative_values(system, policy.base)
+        self.place, self.follows, self.rate, self.ring = 0, False, -1.0, math.inf
+        self.random = seeded(seed)
+
+    def __call__(self, view: View) -> Decision:
+        """The jobs of the state, and the time at which the base moves."""
+        slots, present, runs = self.values.process.schedules.tolist(), view.present(), counts(view.system, view.running)
+        if view.event == "timer":
+            self._move(runs)
+        else:
+            self._choose(slots, present, runs)
+        own = view.oldest([min(q, u) for q, u in zip(present, slots[self.place], strict=True)])
+        if self.preemptive:
+            extra, gave_way = [job for job in view.running if job not in own], set()
+            while not fit(view.system, [*own, *extra]):
+                gave_way.add(extra.pop().kind)
+            return fill(view, [*own, *extra], gave_way), math.inf
+        if view.event != "timer":
+            self.follows = sum(present) > 0 and not own
+        if not self.follows:
+            self.rate = -1.0
+            return own, math.inf
+        rate = sum(rate for rate, _ in self._moves(counts(view.system, own)))
+        if rate != self.rate or view.event == "timer":
+            self.rate, self.ring = rate, view.now + exponential(self.random, rate) if rate > 0 else math.inf
+        return own, self.ring
+
+    def _choose(self, slots: list[list[int]], present: list[int], runs: list[int]) -> None:
+        worth = self.values(present)
+        holds = [self.preemptive or all(u >= r for u, r in zip(row, runs, strict=True)) for row in slots]
+        best = min((s for s in range(len(slots)) if holds[s]), key=lambda s: worth[s])
+        if worth[best] < worth[self.place] - 1e-9 * abs(worth[self.place]):
+            self.place = best
+
+    def _moves(self, runs: list[int]) -> list[tuple[float, int]]:
+        """Rates and targets of the moves that happen without a job: timers, and slots that hold none."""
+        process = self.values.process
+        found = []
+        for m in np.flatnonzero(process.source == self.place):
+            i, rate = int(process.trigger[m]), float(process.rate[m])
+            slots = process.schedules[self.place, i] if i >= 0 else 1
+            found.append((rate if i < 0 else rate * max(slots - runs[i], 0) / slots, int(process.target[m])))
+        return found
+
+    def _move(self, runs: list[int]) -> None:
+        draw = uniform(self.random) * self.rate
+        for rate, where in self._moves(runs):
+            if draw < rate:
+                self.place = where
+                return
+            draw -= rate
+
+
+def tabulated(policy: rota.Tabulated) -> Decide:
+    """The schedule of the table at the jobs present, each number cut to the last one of the table; without preemption, for what runs."""
+    schedules = [tuple(row) for row in policy.schedules.tolist()]
+    table = policy.choice.reshape(*(policy.truncation + 1), -1)
+
+    def decide(view: View) -> Decision:
+        row = table[tuple(min(q, n) for q, n in zip(view.present(), policy.truncation.tolist(), strict=True))]
+        at = 0 if policy.preemption == "full" else schedules.index(tuple(counts(view.system, view.running)))
+        return view.oldest(schedules[row[at]]), math.inf
+
+    return decide
+
+
+class Stalling:
+    """Stalling MaxWeight, by trial of every schedule: jobs start in the slots of the present one while it weighs enough.
+
+    Weights are those of MaxWeight, of all slots. Below the share nothing starts until no job runs; then the heaviest schedule is taken.
+    """
+
+    def __init__(self, system: rota.System, policy: rota.StallingMaxWeight) -> None:
+        self.system, self.share = system, policy.share
+        self.schedules = np.array(reference_schedules(system))
+        self.slots = self.schedules[0]  # that of no job: it weighs nothing, so the first event takes another
+
+    def __call__(self, view: View) -> Decision:
+        """The jobs that run."""
+        K = len(self.system.names)
+        weights = self.schedules @ (np.array(view.present()) + 1e-6 * np.exp(-np.arange(1, K + 1) / K))
+        best = self.schedules[np.argmax(weights)]
+        if self.slots is not None and weights[(self.schedules == self.slots).all(axis=1)][0] < self.share * weights.max():
+            self.slots = None  # stalled
+        if self.slots is None and not view.running:
+            self.slots = best
+        run = view.running
+        for job in view.waiting:
+            if self.slots is not None and counts(self.system, run)[job.kind] < self.slots[job.kind]:
+                run.append(job)
+        return run, math.inf
 
 
 class Timers:
@@ -437,9 +608,9 @@ class Rota:
     def __call__(self, view: View) -> Decision:
         """The jobs that run, and the next ring of the process's own."""
         rang = view.event == "timer" and not any(self.setups)
-        if rang:
+        if rang and not self._held(view):
             self._ring()
-        elif view.event == "timer":
+        elif view.event == "timer" and not rang:
             self._end_setup()
         if self.policy.backfill and self.policy.preemption == "setup":
             run = self._with_setups(view, rang)
@@ -521,6 +692,14 @@ class Rota:
         run = self._started(view, view.running, self.place.slots)
         return fill(view, run) if self.place.working else self._started(view, run, self.policy.candidates[self.place.b].tolist())
 
+    def _held(self, view: View) -> bool:
+        """Whether the schedule is kept though its clock rings: no other of the rota has a larger sum of min(Q, slots)·Q."""
+        if self.policy.backfill != "hold" or not self.place.working:
+            return False
+        Q = [a + b for a, b in zip(counts(self.system, view.running), counts(self.system, view.waiting), strict=True)]
+        weights = [sum(min(q, n) * q for q, n in zip(Q, row, strict=True)) for row in self.policy.candidates.tolist()]
+        return weights[self.place.a] == max(weights)
+
     def _fits_ahead(self, view: View) -> bool:
         """Whether the running jobs fit together with those present that have a slot in the schedule ahead."""
         running, waiting = counts(self.system, view.running), counts(self.system, view.waiting)
@@ -550,8 +729,22 @@ def reference_of(system: rota.System, policy: object, seed: np.random.SeedSequen
             return easy
         case rota.ServerFilling():
             return server_filling
+        case rota.MostServersFirst():
+            return largest_index([share(system, i) for i in range(len(system.names))])
+        case rota.CMuM():
+            return largest_index([decimal(mu) / share(system, i) for i, mu in enumerate(system.service_rate.tolist())])
+        case rota.Quickswap():
+            return Quickswap(system, policy)
+        case rota.BalancedSplitting():
+            return balanced_splitting(system)
         case rota.MaxWeight(preemption=preemption):
             return max_weight(system, preemption == "full")
+        case rota.Improved():
+            return Improved(system, policy, seed)
+        case rota.Tabulated():
+            return tabulated(policy)
+        case rota.StallingMaxWeight():
+            return Stalling(system, policy)
         case rota.RandomizedTimers():
             return Timers(system, policy, seed)
         case rota.MSR():

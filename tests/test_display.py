@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rota.display import duration, interval_cells, rough_duration, with_interval
+from rota.display import duration, interval_cells, rota_rows, rough_duration, with_interval
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,20 @@ def test_intervals():
     assert with_interval(4.213456, 0.04129) == "4.2135 ± 0.041"
     assert interval_cells(4.213456, math.inf, 3) == ("4.21", "∞")
     assert interval_cells(math.nan, math.nan) == ("–", "–")
+
+
+def test_what_schedules_have_in_common_is_said_once():
+    """Schedules that share most of their slots: these first, then what each has beside them. One schedule alone runs always."""
+    assert rota_rows([[24, 5], [32, 4], [24, 4]], [0.25, 0.5, 0.25], ["small", "large"]) == [
+        ("always", "24 × small + 4 × large"),
+        ("25.00%", "+ 1 × large"),
+        ("50.00%", "+ 8 × small"),
+        ("25.00%", "+ nothing"),
+    ]
+    assert rota_rows([[440, 73]], [1.0], ["small", "large"]) == [("always", "440 × small + 73 × large")]
+
+
+def test_schedules_far_apart_are_said_in_full():
+    """Where the schedules share less than half of their slots, each is written as it is."""
+    assert rota_rows([[0, 2], [5, 0]], [0.5, 0.5], ["a", "b"], 1) == [("50.0%", "2 × b"), ("50.0%", "5 × a")]
+    assert rota_rows([[1, 2], [5, 0]], [0.5, 0.5], ["a", "b"], 1) == [("50.0%", "1 × a + 2 × b"), ("50.0%", "5 × a")]

@@ -114,7 +114,7 @@ def test_arrivals_of_your_own_are_looked_at(chunks, rule):
         (lambda: repeat({}), "must be a row of a sweep's table"),
         (lambda: rota.save_policy(rota.FCFS(), "/nowhere/at/all.json"), "cannot be written: No such file"),
         (lambda: SYSTEM.save("/nowhere/at/all.toml"), "cannot be written: No such file"),
-        (lambda: rota.MSR(**ROTA, backfill="yes"), "backfill: must be True or False"),
+        (lambda: rota.MSR(**ROTA, backfill="yes"), 'backfill: must be True, False or "hold"'),
         (lambda: rota.design_policy("server.toml"), "system: must be a rota.System"),
         (lambda: rota.design_policy(SYSTEM, "none", by="magic"), "by: must be one of exact"),
         (lambda: rota.design_policy(SYSTEM, "none", seed=-1), "seed: must be at least 0"),

@@ -70,22 +70,27 @@ def test_other_threads_leave_it_alone(two_threads):
     [
         lambda system, policy: rota.analyze(system, policy).exact,
         lambda system, policy: rota.choose_switching_rate(system, policy),
-        lambda system, policy: rota.design_policy(system, "none"),
+        lambda system, policy: rota.design_policy(system, "none", objective="load"),
         lambda system, policy: rota.design_policy(system, "none", objective="response-time", time_limit_s=1.0),
+        lambda system, policy: rota.design_policy(system, "none", objective="close", time_limit_s=1.0),
     ],
-    ids=["analyze", "choose_switching_rate", "design_policy", "tuned"],
+    ids=["analyze", "choose_switching_rate", "design_policy", "tuned", "close"],
 )
 def test_analysis_and_design_take_one_thread(two_threads, monkeypatch, call):
     """Wherever exact values are computed, the linear algebra has one thread; afterwards it has its own again."""
     seen = set()
-    module = importlib.import_module("rota.analysis.analyze")
-    solve = module.solve_qbd
 
-    def spy(queue, **options):
-        seen.update(blas_threads())
-        return solve(queue, **options)
+    def spied(function):
+        def spy(*arguments, **options):
+            seen.update(blas_threads())
+            return function(*arguments, **options)
 
-    monkeypatch.setattr(module, "solve_qbd", spy)
+        return spy
+
+    for place in ("analyze.solve_qbd", "analyze.mean_queues", "means.mean_queues"):
+        module, _, name = place.partition(".")
+        module = importlib.import_module(f"rota.analysis.{module}")
+        monkeypatch.setattr(module, name, spied(getattr(module, name)))
     call(paper_example(0.7), MSR([[0, 0, 2], [1, 4, 0]], [0.5, 0.5], "none", 0.1))
     assert seen == {1}
     assert blas_threads() == {2}

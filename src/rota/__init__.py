@@ -47,17 +47,29 @@ _HOME = {
     "build_process": "rota.process",
     "Analysis": "rota.analysis",
     "analyze": "rota.analysis",
+    "relative_values": "rota.analysis",
     "design_policy": "rota.design",
     "choose_switching_rate": "rota.design",
     "break_even_setup_rate": "rota.design",
     "largest_stable_switching_rate": "rota.design",
     "EASY": "rota.policy",
     "FCFS": "rota.policy",
+    "BalancedSplitting": "rota.policy",
+    "CMuM": "rota.policy",
     "Custom": "rota.policy",
     "FirstFit": "rota.policy",
+    "Improved": "rota.policy",
     "MaxWeight": "rota.policy",
+    "MostServersFirst": "rota.policy",
+    "Quickswap": "rota.policy",
     "RandomizedTimers": "rota.policy",
     "ServerFilling": "rota.policy",
+    "Tabulated": "rota.policy",
+    "Evaluation": "rota.optimal",
+    "Optimal": "rota.optimal",
+    "evaluate": "rota.optimal",
+    "optimal_policy": "rota.optimal",
+    "StallingMaxWeight": "rota.policy",
     "Comparison": "rota.simulation",
     "Jobs": "rota.simulation",
     "Result": "rota.simulation",
@@ -95,6 +107,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compares them with _HOME
     from rota.analysis import Analysis as Analysis
     from rota.analysis import analyze as analyze
+    from rota.analysis import relative_values as relative_values
     from rota.capacity import Load as Load
     from rota.capacity import estimate_count as estimate_count
     from rota.capacity import fits as fits
@@ -129,14 +142,25 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.model import System as System
     from rota.model import Weibull as Weibull
     from rota.model import read_system as read_system
+    from rota.optimal import Evaluation as Evaluation
+    from rota.optimal import Optimal as Optimal
+    from rota.optimal import evaluate as evaluate
+    from rota.optimal import optimal_policy as optimal_policy
     from rota.policy import EASY as EASY
     from rota.policy import FCFS as FCFS
     from rota.policy import MSR as MSR
+    from rota.policy import BalancedSplitting as BalancedSplitting
+    from rota.policy import CMuM as CMuM
     from rota.policy import Custom as Custom
     from rota.policy import FirstFit as FirstFit
+    from rota.policy import Improved as Improved
     from rota.policy import MaxWeight as MaxWeight
+    from rota.policy import MostServersFirst as MostServersFirst
+    from rota.policy import Quickswap as Quickswap
     from rota.policy import RandomizedTimers as RandomizedTimers
     from rota.policy import ServerFilling as ServerFilling
+    from rota.policy import StallingMaxWeight as StallingMaxWeight
+    from rota.policy import Tabulated as Tabulated
     from rota.policy import read_policy as read_policy
     from rota.policy import save_policy as save_policy
     from rota.process import ModulatingProcess as ModulatingProcess

@@ -20,6 +20,7 @@ __all__ = [
     "jobs_together",
     "number",
     "per_cent",
+    "rota_rows",
     "rough_duration",
     "verdict_cells",
     "with_interval",
@@ -32,6 +33,24 @@ def jobs_together(schedule: Iterable[int], names: Sequence[str]) -> str:
     """A schedule in words: `1 × train + 4 × web`."""
     parts = [f"{int(count)} × {name}" for count, name in zip(schedule, names, strict=True) if count]
     return " + ".join(parts) or "nothing"
+
+
+def rota_rows(
+    candidates: Sequence[Sequence[int]], weights: Sequence[float], names: Sequence[str], digits: int = 2
+) -> list[tuple[str, str]]:
+    """A rota in words, as two cells a row: the part of the working time, and the jobs of a schedule.
+
+    Where the schedules have most of their slots in common, these come first, as `always`, and then what each schedule has beside them.
+    """
+    common = [min(counts) for counts in zip(*candidates, strict=True)]
+    times = [f"{weight:.{digits}%}" for weight in weights]
+    if len(candidates) == 1:
+        return [("always", jobs_together(common, names))]
+    if 2 * sum(common) < max(map(sum, candidates)):
+        return [(time, jobs_together(row, names)) for time, row in zip(times, candidates, strict=True)]
+    beside = [[count - always for count, always in zip(row, common, strict=True)] for row in candidates]
+    rows = [(time, f"+ {jobs_together(row, names)}") for time, row in zip(times, beside, strict=True)]
+    return [("always", jobs_together(common, names)), *rows]
 
 
 def number(x: float | None, digits: int = 4) -> str:

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import rota
-from rota.analysis.cost import cost_by_level, cost_of_loop
+from rota.analysis.cost import cost_by_level, cost_by_window, cost_of_loop
 from rota.policy import MSR
 from rotas import paper_case
 
 
-@pytest.mark.parametrize("cost", [cost_by_level, cost_of_loop])
+@pytest.mark.parametrize("cost", [cost_by_level, cost_by_window, cost_of_loop])
 def test_more_costs_more(cost):
     """More phases and more levels take more time and memory."""
     sizes = [1, 10, 100, 1000, 100_000]
@@ -47,8 +47,8 @@ def test_half_a_million_levels_are_refused_at_once():
 
 
 def test_exact_values_that_take_minutes_are_not_at_hand():
-    """Half a million levels of two states take most of a minute: not at hand, but there for who asks."""
-    n = 500_000
+    """Twenty million levels of two states take most of a minute: not at hand, but there for who asks."""
+    n = 20_000_000
     system = rota.System([n], [[1], [2]], [0.45 * n, 0.225 * n], [1.0, 1.0])
     answer = rota.analyze(system, MSR([[n, 0], [0, n // 2]], [0.5, 0.5], "full", 100.0))
     assert 10 < answer.exact_time_s < 100

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import rota
-from rota.capacity import cover
+from rota.capacity import cover, integer_units
+from rota.capacity.covering import _near_schedules
 from systems import EXAMPLES, paper_example, small_systems
 
 COSTS = st.floats(0.05, 5)
@@ -133,3 +134,27 @@ def test_misuse(target, cost, place):
     """Targets and costs are one number per type; costs are positive."""
     with pytest.raises(rota.BadSpec, match=place):
         cover(paper_example(), target, cost)
+
+
+@settings(deadline=None, max_examples=50)
+@given(small_systems(), st.integers(0, 2**32 - 1))
+def test_schedules_by_local_search(system, seed):
+    """They fit, none is worth less than the base where they start, and at prices of nothing else than distance they stay there."""
+    rng = np.random.default_rng(seed)
+    units = integer_units(system)
+    K, R = units.demand.shape
+    x = rng.uniform(0.3, 1) * system.offered_work / rota.system_load(system).load
+    base, cost = np.floor(x).astype(np.int64), rng.uniform(0.1, 1, K)
+    weight, noise = rng.exponential(1, (5, R)) / units.capacity, rng.uniform(-1, 1, (5, K))
+
+    def search(y):
+        values = y - cost * (1 - 2 * (x - base)), y - cost, y + cost
+        found = _near_schedules(units.demand, units.capacity, base, *values, weight, noise)
+        assert rota.fits(system, found).all()
+        return found, np.abs(found - x) @ cost - found @ y
+
+    y = rng.exponential(1, K)
+    assert (search(y)[1] <= np.abs(base - x) @ cost - base @ y + 1e-9).all()
+    found = search(np.zeros(K))[0]
+    assert (found - x <= 0.5 + 1e-9).all()
+    assert (found >= base).all()

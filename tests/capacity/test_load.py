@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import rota
+from rota.capacity.load import attain
 from systems import EXAMPLES, decimal, paper_example, small_systems, vm_example
 
 GAP = 1e-9
@@ -460,3 +461,31 @@ def test_short_representation():
     """The short form says the load, what is proved and the number of candidates."""
     best = rota.system_load(paper_example())
     assert repr(best) == f"<Load {best.load:.9g}, gap {best.gap:.1e}, 2 candidates>"
+
+
+# ------------------------------------------------------------------------------------------------------------ low enough
+
+
+@settings(max_examples=40, deadline=None)
+@given(small_systems(), st.floats(0.5, 2.0))
+def test_a_load_that_is_low_enough(system, part):
+    """`attain` finds a mix of at most the level where linear programming over all schedules has one, and proves it where there is none."""
+    least = load_over_all_schedules(system)
+    assume(least > 0 and abs(part - 1) > 1e-3)
+    level = part * least
+    found = attain(system, level, known=rota.list_schedules(system)[:3])
+    served = found.weights @ found.candidates
+    assert rota.fits(system, found.candidates).all()
+    assert (served * found.load >= system.offered_work * (1 - 1e-9)).all()
+    assert found.lower_bound <= least * (1 + 1e-9) <= found.load * (1 + 2e-9)
+    assert found.load <= level if part > 1 else found.lower_bound > level or found.gap <= 2e-4
+
+
+def test_known_schedules_are_enough():
+    """A mix of known schedules that is good enough ends the search at once; without arrivals there is nothing to search."""
+    system = paper_example(0.9)
+    best = rota.system_load(system)
+    again = attain(system, best.load * (1 + 1e-9), known=best.candidates)
+    assert again.iterations == 1
+    assert again.load == pytest.approx(best.load)
+    assert attain(system.replace(arrival_rate=[0.0, 0.0, 0.0]), 1.0).load == 0

@@ -88,6 +88,57 @@ def test_without_exact_values(policy, capsys):
     assert set(json.loads(capsys.readouterr().out)) == FREE | CHEAP
 
 
+def test_quantiles(policy, capsys):
+    """--quantiles adds a column for each level to the table, and the same numbers to the object of --json; without it neither is there."""
+    answer = rota.analyze(rota.read_system(PAPER), paper_rota("none", 0.06))
+    times = {p: [answer.response_time_distribution(i).quantile(p) for i in range(3)] for p in (0.5, 0.95, 0.999)}
+    assert main(["analyze", PAPER, policy(), "--quantiles", "0.5", "0.95", "0.999"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[8].endswith("E[T]    T 50%    T 95%  T 99.9%")
+    for i in range(3):
+        assert [float(cell) for cell in lines[9 + i].split()[-3:]] == pytest.approx([times[p][i] for p in times], rel=1e-5)
+    assert main(["analyze", PAPER, policy(), "--quantiles", "0.5", "0.95", "0.999", "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    assert set(fields) == FREE | CHEAP | EXACT | {"type_response_time_quantiles"}
+    assert fields["type_response_time_quantiles"] == {f"{p:g}": times[p] for p in times}
+
+
+def test_quantiles_of_a_type_that_never_arrives(policy, tmp_path, capsys):
+    """It has none: null in JSON."""
+    file = tmp_path / "two.toml"
+    system = rota.read_system(PAPER)
+    system.replace(arrival_rate=[0.0, *system.arrival_rate[1:]]).save(file)
+    assert main(["analyze", str(file), policy(), "--quantiles", "0.95", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["type_response_time_quantiles"]["0.95"]
+    assert found[0] is None
+    assert min(found[1:]) > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--quantiles", "95"], "--quantiles: must be at least 0 and below 1"),
+        (["--quantiles", "0.95", "--no-exact"], "--quantiles: are exact values: they do not go with --no-exact"),
+    ],
+)
+def test_wrong_quantiles(options, complaint, policy, capsys):
+    """A level beyond 1, and quantiles without exact values, end with 2."""
+    assert main(["analyze", PAPER, policy(), *options]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert complaint in printed.err
+
+
+def test_quantiles_of_phase_type_sizes(policy, tmp_path, capsys):
+    """They are for exponential sizes: 1, with the way out, and nothing on standard output."""
+    file = tmp_path / "phases.toml"
+    rota.System([2], [[1]], [1.2], sizes=[rota.Erlang(mean=1.0, phases=2)], preemption="full").save(file)
+    assert main(["analyze", str(file), policy(rota.MSR([[1], [2]], [0.5, 0.5], switching_rate=1.0)), "--quantiles", "0.95"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "is for exponential sizes" in printed.err
+
+
 def test_unstable(policy, capsys):
     """An unstable policy ends with 1: its rota and loads are shown, and which type, how far and what to do."""
     file = policy(paper_rota("none", 0.5))
@@ -130,7 +181,7 @@ def test_a_type_that_never_arrives(policy, tmp_path, capsys):
 
 def web_policy():
     """A rota for the web example."""
-    return rota.design_policy(rota.read_system(WEB))
+    return rota.design_policy(rota.read_system(WEB), objective="load")
 
 
 def test_lognormal_sizes(policy, capsys):

@@ -9,11 +9,46 @@ from rota.cli import main
 from systems import EXAMPLES
 
 PAPER, WEB, VM = (str(EXAMPLES / f"{name}.toml") for name in ("paper", "web", "vm"))
+BALANCED = ["--objective", "load"]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A server for which one schedule is enough, so that the default design takes a moment."""
+    file = tmp_path_factory.mktemp("large") / "large.toml"
+    rota.System([1024], [[1], [8]], [384, 57.6], [1, 1], names=["small", "large"], preemption="none").save(file)
+    return str(file)
+
+
+def test_close_is_the_default(large, capsys):
+    """Without --objective the rota is a close one; words say what it is, and what the paper's design would give."""
+    assert main(["design", large]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Preemption none: 1 state, 100.0% of the time working"
+    assert "        always  440 × small + 73 × large" in lines
+    assert lines[-2] == "Run these counts always: nothing ever switches."
+    system = rota.read_system(large)
+    balanced = rota.analyze(system, rota.design_policy(system, objective="load"))
+    lower = lines[-1].removeprefix("The paper's design (balanced loads) has a mean response time of at least ").removesuffix(".")
+    assert 1 < float(lower) <= balanced.little(balanced.prediction)
+
+
+def test_schedules_with_much_in_common(tmp_path, capsys):
+    """What the schedules of a rota have in common is printed once, and then what each has beside it."""
+    system, policy = tmp_path / "system.toml", tmp_path / "policy.json"
+    rota.System([64], [[1], [8]], [24, 3.6], [1, 1], names=["small", "large"], preemption="none").save(system)
+    rota.save_policy(rota.MSR([[24, 5], [32, 4]], [0.25, 0.75], "none", 1.0, names=["small", "large"]), policy)
+    assert main(["analyze", str(system), str(policy)]) == 0
+    assert capsys.readouterr().out.splitlines()[4:7] == [
+        "        always  24 × small + 4 × large",
+        "        25.00%  + 1 × large",
+        "        75.00%  + 8 × small",
+    ]
 
 
 def test_tables(capsys):
     """The tables show the rota, the queues and E[T], and words say how good the switching rate is."""
-    assert main(["design", PAPER]) == 0
+    assert main(["design", PAPER, *BALANCED]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
     lines = printed.out.splitlines()
@@ -28,14 +63,17 @@ def test_tables(capsys):
     )
 
 
-def test_json_is_the_design_of_python(capsys):
-    """With --json one object has the policy as in its file, and the fields of its analysis."""
-    assert main(["design", PAPER, "--json"]) == 0
+def test_json_is_the_design_of_python(large, capsys):
+    """With --json one object has the policy as in its file, the fields of its analysis, and what the paper's design would give."""
+    assert main(["design", large, "--json"]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
     fields = json.loads(printed.out)
-    system = rota.read_system(PAPER)
+    system = rota.read_system(large)
     policy = rota.design_policy(system)
+    assert fields["objective"] == "close"
+    assert fields["balanced"]["exact"] is False
+    assert fields["balanced"]["mean_response_time"] > fields["mean_response_time"]
     assert rota.policy.policy_from_json(json.dumps(fields["policy"])) == policy
     assert fields["mean_response_time"] == rota.analyze(system, policy).mean_response_time
 
@@ -55,18 +93,18 @@ def test_json_is_the_design_of_python(capsys):
 def test_the_file_is_the_policy(options, tmp_path, capsys):
     """-o writes the policy that Python designs with the same options, and says so on standard error."""
     file = tmp_path / "policy.json"
-    assert main(["design", PAPER, *options, "-o", str(file), "--json"]) == 0
+    assert main(["design", PAPER, *BALANCED, *options, "-o", str(file), "--json"]) == 0
     assert rota.read_policy(file) == rota.policy.policy_from_json(json.dumps(json.loads(capsys.readouterr().out)["policy"]))
     keywords = {key.removeprefix("--").replace("-", "_"): value for key, value in zip(options[::2], options[1::2], strict=True)}
     numbers = {key: float(keywords[key]) for key in ("setup_rate", "switching_rate") if key in keywords}
     seed = {"seed": int(keywords["seed"])} if "seed" in keywords else {}
-    assert rota.read_policy(file) == rota.design_policy(rota.read_system(PAPER), **{**keywords, **numbers, **seed})
+    assert rota.read_policy(file) == rota.design_policy(rota.read_system(PAPER), objective="load", **{**keywords, **numbers, **seed})
 
 
 def test_what_was_written(tmp_path, capsys):
     """Beside the tables a remark names the file, and `rota analyze` reads it and prints the same tables."""
     file = tmp_path / "policy.json"
-    assert main(["design", PAPER, "-o", str(file)]) == 0
+    assert main(["design", PAPER, *BALANCED, "-o", str(file)]) == 0
     designed = capsys.readouterr()
     assert designed.err == f"policy written to {file}\n"
     assert main(["analyze", PAPER, str(file)]) == 0
@@ -75,7 +113,7 @@ def test_what_was_written(tmp_path, capsys):
 
 def test_whether_to_preempt(capsys):
     """With setups the last line says how fast they must be."""
-    assert main(["design", PAPER, "--preemption", "setup", "--setup-rate", "10"]) == 0
+    assert main(["design", PAPER, *BALANCED, "--preemption", "setup", "--setup-rate", "10"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Preemption setup, switching rate 0.234923, setup rate 10: 9 states, 95.7% of the time working"
     assert lines[-1] == "Preempting pays if the setup rate is above 2.307 (setups shorter than 0.4334), not otherwise."
@@ -85,7 +123,7 @@ def test_where_preempting_never_pays(tmp_path, capsys):
     """Where even free preemption is worse than none, the last line says so."""
     file = tmp_path / "idle.toml"
     rota.System([3], [[1], [3]], [0.012, 0.071], [0.9, 0.1], preemption="setup", setup_time=0.5).save(file)
-    assert main(["design", str(file)]) == 0
+    assert main(["design", str(file), *BALANCED]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "Preempting does not pay, however fast the setups."
 
 
@@ -99,7 +137,7 @@ def test_where_preempting_never_pays(tmp_path, capsys):
 )
 def test_by_another_yardstick(by, words, capsys):
     """The words name the yardstick and the guarantee."""
-    assert main(["design", PAPER, "--by", by]) == 0
+    assert main(["design", PAPER, *BALANCED, "--by", by]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == words
 
 
@@ -108,7 +146,7 @@ def test_a_guarantee_that_proves_nothing(tmp_path, capsys):
     file = tmp_path / "wide.toml"
     rota.System([64], [[1], [64]], [1.0, 0.001], [1.0, 0.1], preemption="none").scaled(load=0.1).save(file)
     for by in ("prediction", "exact"):
-        assert main(["design", str(file), "--by", by]) == 0
+        assert main(["design", str(file), *BALANCED, "--by", by]) == 0
         last = capsys.readouterr().out.splitlines()[-1]
         assert "prove nothing useful about" in last
         assert "%" not in last
@@ -116,7 +154,7 @@ def test_a_guarantee_that_proves_nothing(tmp_path, capsys):
 
 def test_a_system_with_preemption(capsys):
     """A pMSR needs no words about its rate; the preemption model is that of the file."""
-    assert main(["design", VM]) == 0
+    assert main(["design", VM, *BALANCED]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Preemption full, switching rate 32: 4 states, 100.0% of the time working"
     assert lines[-1] == "Arrivals can grow by a factor of up to 1.527 under this policy."
@@ -124,7 +162,7 @@ def test_a_system_with_preemption(capsys):
 
 def test_lognormal_sizes_are_taken_as_exponential(capsys):
     """A file with lognormal and Erlang sizes is designed for by its means; the setup rate comes from its setup time."""
-    assert main(["design", WEB, "--json"]) == 0
+    assert main(["design", WEB, "--time-limit", "1", "--json"]) == 0
     fields = json.loads(capsys.readouterr().out)
     assert fields["policy"]["setup_rate"] == 2.0
     assert fields["stable"] is True
@@ -159,7 +197,7 @@ def test_too_much_work(tmp_path, capsys):
 
 def test_too_fast_a_clock(capsys):
     """An unstable switching rate ends with 1."""
-    assert main(["design", PAPER, "--switching-rate", "5"]) == 1
+    assert main(["design", PAPER, *BALANCED, "--switching-rate", "5"]) == 1
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.startswith("rota: load 1.869 of type 'type1' is not below 1: scale arrivals by less than 0.5351")

@@ -16,6 +16,7 @@ PAPER = str(EXAMPLES / "paper.toml")
 VERBS = {
     "plan": ["plan", PAPER, "-o"],
     "design": ["design", PAPER, "-o"],
+    "optimal": ["optimal", PAPER, "-o"],
     "simulate": ["simulate", PAPER, "fcfs", "--log"],
     "sweep": ["sweep", PAPER, "--policies", "fcfs", "--seeds", "1", "-o"],
     "reproduce": ["reproduce", "queues", "--effort", "smoke", "-o"],
@@ -39,7 +40,7 @@ def no_work(tmp_path, monkeypatch):
     def work(*_arguments, **_options):
         raise AssertionError("work was begun")
 
-    for place in ("rota.plan", "rota.design_policy", "rota.simulate", "rota.study.sweep"):
+    for place in ("rota.plan", "rota.design_policy", "rota.optimal_policy", "rota.simulate", "rota.study.sweep"):
         monkeypatch.setattr(place, work)
     for place in ("rota.traces.write_borg_month", "rota.traces.grouping.group_types", "rota.report.reproduced.redraw"):
         monkeypatch.setattr(place, work)

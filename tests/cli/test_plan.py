@@ -99,6 +99,8 @@ def test_json(written, tmp_path, capsys):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.json"]
     assert found["recommended"] in {row["policy"] for row in found["policies"]}
     assert found["load"]["load"] == pytest.approx(0.5)
+    assert found["rota"]["mean_response_time"] <= found["balanced"]["mean_response_time"]
+    assert found["rota"]["exact"] is found["balanced"]["exact"] is True
     assert {"by_load", "rota", "explanation", "seed", "version"} < set(found)
 
 

@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
 import rota
 from rota.cli import main
+from rota.cli.output import ProgressLine
 from rota.study import over_seeds, read_results, sweep
 from rota.study.results import journal_of
 from rotas import paper_rota
@@ -73,9 +75,10 @@ def test_what_was_found(tmp_path, capsys):
     assert capsys.readouterr().err.splitlines() == [f"3 of 6 runs found in {path}", f"6 runs in {path}"]
 
 
-def test_progress(tmp_path, capsys):
-    """If it takes more than a moment, a line says how far it is and how long it will take."""
-    options = ["--policies", "first-fit", "--jobs", "8e6", "--seeds", "2"]
+def test_progress(tmp_path, capsys, monkeypatch):
+    """A line says how far it is and how long it will take; here at once, not only after a second, so that a fast machine shows it too."""
+    monkeypatch.setattr("rota.cli.sweep.ProgressLine", partial(ProgressLine, after_s=0.0))
+    options = ["--policies", "first-fit", "--jobs", "1e4", "--seeds", "2"]
     assert main(["sweep", PAPER, *options, "-o", str(tmp_path / "results.parquet"), *HERE]) == 0
     assert re.match(r"1 of 2 runs done, \d+ s left\n", capsys.readouterr().err)
 

@@ -22,13 +22,13 @@ def served(policy):
 
 
 @pytest.mark.parametrize("empty_slots", ["virtual", "skip"])
-@pytest.mark.parametrize("backfill", [False, True], ids=["plain", "backfill"])
+@pytest.mark.parametrize("backfill", [False, True, "hold"], ids=["plain", "backfill", "hold"])
 @pytest.mark.parametrize("preemption", PREEMPTIONS)
 @given(data=st.data(), seed=st.integers(0, 2**32))
 def test_agrees_with_its_definition(preemption, backfill, empty_slots, data, seed):
     """Rotas with all routes, openings and generators follow the definition of their process; nMSR never preempts."""
-    if preemption != "none" and empty_slots == "skip":
-        return  # nothing is drained: the same as "virtual"
+    if preemption != "none" and (empty_slots == "skip" or backfill == "hold"):
+        return  # nothing is drained: the same as "virtual"; only the nMSR holds
     system, policy = data.draw(systems_and_rotas(preemption, again=True))
     policy = policy.replace(backfill=backfill, empty_slots=empty_slots)
     log = assert_agrees(system, policy, data.draw(jobs_for(served(policy), most=15)), seed)
@@ -180,6 +180,40 @@ def test_during_a_switch_jobs_start_in_slots_that_are_open_or_ahead():
     rota.simulate(system, spied, jobs=2000)
     assert open_slots > 20
     assert ahead > 20
+
+
+HOLDING = rota.MSR([[4, 0], [0, 2]], [0.5, 0.5], "none", 1.0, backfill="hold")
+
+
+def test_a_rota_holds_while_nothing_weighs_more():
+    """The clock rings in vain while four small jobs are there and one large one waits, 16 against 1; at 10 against 9 it moves."""
+    small, large = (0, 100.0, 100.0), (1, 1.0, 1.0)
+    crowd = Given(tuple((0.0, *job) for job in [small] * 4 + [large]))
+    for seed in range(20):
+        starts = {job: time for time, kind, _, job in engine_log(PAIR, HOLDING, crowd, seed) if kind == START}
+        assert starts[4] == 100.0
+        assert [time for time, kind, _, job in engine_log(PAIR, HOLDING.replace(backfill=True), crowd, seed) if (kind, job) == (START, 4)]
+    ends = [*((0, size, size) for size in (10.0, 20.0, 30.0, 40.0)), *[(1, 100.0, 100.0)] * 5]
+    mixed = Given(tuple((0.0, *job) for job in ends))
+    for seed in range(20):
+        starts = {job: time for time, kind, _, job in engine_log(PAIR, HOLDING, mixed, seed) if kind == START}
+        assert starts[4] >= 20.0  # 4 small weigh 16, 3 weigh 9, and 2·5 = 10 is more: then two ends make room for one
+
+
+def test_one_schedule_is_held_anyway():
+    """A rota of one schedule has no clock: with "hold" it does what it does with backfilling, job by job."""
+    policy = rota.MSR([[2, 1]], preemption="none", backfill="hold")
+    jobs = random_given(400)
+    assert engine_log(PAIR, policy, jobs) == engine_log(PAIR, policy.replace(backfill=True), jobs)
+
+
+def test_only_without_preemption_does_a_rota_hold():
+    """Elsewhere a backfilled job gives way, and "hold" is refused."""
+    for preemption, setup in (("full", None), ("setup", 1.0)):
+        with pytest.raises(rota.BadSpec, match='can be "hold" with preemption = "none" only'):
+            rota.MSR([[4, 0], [0, 2]], [0.5, 0.5], preemption, 1.0, setup_rate=setup, backfill="hold")
+    with pytest.raises(rota.BadSpec, match='must be True, False or "hold"'):
+        HOLDING.replace(backfill="safe")
 
 
 @pytest.mark.parametrize("preemption", PREEMPTIONS)

@@ -1,4 +1,4 @@
-"""MaxWeight against trial of all schedules, Randomized-Timers against its definition, event by event."""
+"""MaxWeight and Stalling MaxWeight against trial of all schedules, Randomized-Timers against its definition, event by event."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rota
-from reference_simulator import PREEMPT, Given, assert_agrees, jobs_for, reference_of, simulate
+from reference_simulator import PREEMPT, START, Given, assert_agrees, engine_log, jobs_for, reference_of, simulate
 from rota.decide import decider_of
 from rota.decide.weights import tie_breaker
 from rota.model.workload import Chunk
@@ -37,6 +37,36 @@ def test_branch_and_bound_agrees_with_the_list(data, system):
     run.feed(Chunk(*jobs.columns()), drain=True)
     log = [(time, int(kind), int(i), int(job)) for time, kind, i, job in np.concatenate(run.log).tolist()]
     assert log == simulate(system, reference_of(system, rota.MaxWeight(), None), jobs, guide=log)
+
+
+@given(data=st.data(), system=small_systems(), share=st.sampled_from([0.3, 0.5, 0.9, 0.99]))
+def test_stalling_max_weight_agrees_with_trial_of_all_schedules(data, system, share):
+    """Slots are refilled while they weigh enough, nothing starts from then until no job runs, and the best schedule is taken next."""
+    policy, jobs = rota.StallingMaxWeight(share), data.draw(jobs_for(all_types(system)))
+    log = assert_agrees(system, policy, jobs)
+    assert all(kind != PREEMPT for _, kind, _, _ in log)
+    decider = decider_of(system, policy)
+    searching = decider._replace(data=decider.data._replace(schedules=decider.data.schedules[:0]))
+    run = Run(system, searching, np.random.SeedSequence(0), batch_jobs=10**9, log_jobs=10**9, check=True)
+    run.feed(Chunk(*jobs.columns()), drain=True)
+    assert log == [(time, int(kind), int(i), int(job)) for time, kind, i, job in np.concatenate(run.log).tolist()]
+
+
+def test_stalling_max_weight_waits_until_none_runs():
+    """A server of 2: two jobs of 1 run when three of 2 come. Their schedule weighs more, so a third job of 1 waits until all have run."""
+    system = rota.System([2], [[1], [2]], [1.0, 1.0], [1.0, 1.0])
+    jobs = [(0.0, 0, 1.0), (0.0, 0, 3.0), (0.5, 1, 1.0), (0.5, 1, 1.0), (0.5, 1, 1.0), (0.5, 1, 1.0), (0.5, 1, 1.0), (0.6, 0, 1.0)]
+    log = engine_log(system, rota.StallingMaxWeight(), Given(tuple((*job, job[2]) for job in jobs)))
+    begins = {job: time for time, kind, _, job in log if kind == START}
+    assert begins[2] == 3.0  # at 1 a unit is free, and job 7 does not start there
+    assert begins[7] > 3.0
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.5, float("nan"), "half"], ids=str)
+def test_stalling_max_weight_needs_a_share(share):
+    """The share of the best weight is between 0 and 1."""
+    with pytest.raises(rota.BadSpec, match="share"):
+        rota.StallingMaxWeight(share)
 
 
 @pytest.mark.parametrize("K", [1, 2, 3, 5, 8])

@@ -40,7 +40,7 @@ def prediction(system, policy):
 def test_the_example(preemption):
     """The example's rota is (0,0,2) and (1,4,0), half of the time each, in this order, at its best switching rate."""
     system = paper_example(0.9)
-    policy = design_policy(system, preemption, **setup_rate_for(preemption))
+    policy = design_policy(system, preemption, objective="load", **setup_rate_for(preemption))
     assert policy.candidates.tolist() == [[0, 0, 2], [1, 4, 0]]
     assert policy.weights == pytest.approx([0.5, 0.5], abs=1e-9)
     assert policy.names == system.names
@@ -51,16 +51,16 @@ def test_the_example(preemption):
 def test_a_known_load_is_not_solved_again(monkeypatch):
     """With it the design is the same; one of another system is refused, one of another preemption model or law of sizes is not."""
     system = paper_example(0.9)
-    best, policy = rota.system_load(system), design_policy(system)
+    best, policy = rota.system_load(system), design_policy(system, objective="load")
     monkeypatch.setattr("rota.design.design.system_load", lambda *_, **__: pytest.fail("the load is known"))
-    assert design_policy(system, load=best) == policy
+    assert design_policy(system, load=best, objective="load") == policy
     stopped = system.replace(sizes=[rota.Deterministic(mean=float(size.moment(1))) for size in system.sizes]).with_preemption("full")
-    assert design_policy(stopped, "none", load=best) == policy
+    assert design_policy(stopped, "none", load=best, objective="load") == policy
     half = best.scaled(0.5)
-    assert np.array_equal(design_policy(half.system, load=half).candidates, best.candidates)
+    assert np.array_equal(design_policy(half.system, load=half, objective="load").candidates, best.candidates)
     for wrong, rule in [(half, "is of another system"), (best.load, "must be what rota.system_load answers")]:
         with pytest.raises(rota.BadSpec, match=rule):
-            design_policy(system, load=wrong)
+            design_policy(system, load=wrong, objective="load")
 
 
 def test_a_design_and_its_account_take_the_same():
@@ -76,7 +76,7 @@ def test_a_design_and_its_account_take_the_same():
 def test_the_rota_is_that_of_the_load(system, load, preemption):
     """Candidates and weights are those that attain the system load, in lexicographic order, and the policy is stable."""
     system = system.scaled(load=load)
-    policy = design_policy(system, preemption, by="prediction", **setup_rate_for(preemption))
+    policy = design_policy(system, preemption, by="prediction", objective="load", **setup_rate_for(preemption))
     best = rota.system_load(system)
     assert np.array_equal(policy.candidates, best.candidates)
     assert policy.weights == pytest.approx(best.weights, abs=1e-12)
@@ -90,11 +90,11 @@ def test_the_rota_is_that_of_the_load(system, load, preemption):
 def test_preemption_and_setup_are_those_of_the_system():
     """What is not given is taken from the system; a setup rate is one over the setup time."""
     system = paper_example(0.9)
-    assert design_policy(system).preemption == "none"
+    assert design_policy(system, objective="load").preemption == "none"
     slow = system.with_preemption("setup", setup_time=0.25)
-    assert design_policy(slow).setup_rate == 4.0
-    assert design_policy(slow, setup_rate=20.0).setup_rate == 20.0
-    assert design_policy(slow, "none").setup_rate is None
+    assert design_policy(slow, objective="load").setup_rate == 4.0
+    assert design_policy(slow, setup_rate=20.0, objective="load").setup_rate == 20.0
+    assert design_policy(slow, "none", objective="load").setup_rate is None
 
 
 def test_a_setup_rate_must_come_from_somewhere():
@@ -106,30 +106,35 @@ def test_a_setup_rate_must_come_from_somewhere():
 def test_a_given_switching_rate_is_kept():
     """It is used as it is, and refused if it is unstable."""
     system = paper_example(0.9)
-    assert design_policy(system, "none", switching_rate=0.06).switching_rate == 0.06
-    assert design_policy(system, "full", switching_rate=3.0).switching_rate == 3.0
+    assert design_policy(system, "none", switching_rate=0.06, objective="load").switching_rate == 0.06
+    assert design_policy(system, "full", switching_rate=3.0, objective="load").switching_rate == 3.0
     with pytest.raises(rota.Unstable, match="let the policy switch less often"):
-        design_policy(system, "none", switching_rate=0.5)
+        design_policy(system, "none", switching_rate=0.5, objective="load")
 
 
 @pytest.mark.parametrize("by", ["exact", "prediction", "upper", "lower"])
 def test_the_yardstick_is_handed_on(by):
     """`by` decides what the switching rate is least for."""
     system = paper_example(0.9)
-    assert design_policy(system, "none", by=by).switching_rate == choose_switching_rate(system, design_policy(system, "none"), by=by).rate
+    assert (
+        design_policy(system, "none", by=by, objective="load").switching_rate
+        == choose_switching_rate(system, design_policy(system, "none", objective="load"), by=by).rate
+    )
 
 
 def test_sizes_are_taken_as_exponential():
     """A system with lognormal sizes has the rota of the exponential one."""
     system = paper_example(0.9)
-    assert design_policy(system.replace(sizes=[rota.LogNormal(mean=1.0, cv=2.0)] * 3), "none") == design_policy(system, "none")
+    assert design_policy(system.replace(sizes=[rota.LogNormal(mean=1.0, cv=2.0)] * 3), "none", objective="load") == design_policy(
+        system, "none", objective="load"
+    )
 
 
 def test_one_schedule_is_enough():
     """Where one schedule serves all, the rota has one and never switches."""
     system = rota.System([4], [[1]], [3.0], [1.0])
     for preemption in PREEMPTIONS:
-        policy = design_policy(system, preemption, **setup_rate_for(preemption))
+        policy = design_policy(system, preemption, objective="load", **setup_rate_for(preemption))
         assert policy.candidates.tolist() == [[4]]
         assert rota.analyze(system, policy).process.working_fraction == 1
 
@@ -147,16 +152,28 @@ def test_nothing_to_do():
         design_policy(paper_example(0.0))
 
 
+def test_close_is_the_default():
+    """Without an objective the design is a close one, with a lower mean response time than balanced loads."""
+    system = paper_example(0.9)
+    found = find_design(system, "none", time_limit_s=2)
+    assert found.objective == "close"
+    means = [rota.analyze(system, policy).mean_response_time for policy in (found.policy, design_policy(system, "none", objective="load"))]
+    assert means[0] < 0.5 * means[1]
+
+
 def test_an_unknown_objective():
     """A misspelt objective is refused with the choices."""
-    with pytest.raises(rota.BadSpec, match='objective: must be "load" or "response-time"'):
+    with pytest.raises(rota.BadSpec, match='objective: must be "close", "response-time" or "load"'):
         design_policy(paper_example(0.9), objective="latency")
 
 
 def test_an_unknown_route():
-    """So is a misspelt route."""
-    with pytest.raises(rota.BadSpec, match="route: must be"):
-        design_policy(paper_example(0.9), route="scenic")
+    """So is a misspelt route, and a misspelt yardstick."""
+    for objective in ("load", "close"):
+        with pytest.raises(rota.BadSpec, match="route: must be"):
+            design_policy(paper_example(0.9), route="scenic", objective=objective)
+        with pytest.raises(rota.BadSpec, match="by: must be one of exact"):
+            design_policy(paper_example(0.9), by="magic", objective=objective)
 
 
 # ------------------------------------------------------------------------------------------------------------ routes
@@ -168,7 +185,9 @@ def test_searched_routes_are_no_worse(system, load, opening):
     """By prediction, and each at its best switching rate, the routes of "search" are never worse than those in type order."""
     system = system.scaled(load=load)
     assume(len(rota.system_load(system).weights) > 1)
-    plain, searched = (design_policy(system, "none", by="prediction", route=route, opening=opening) for route in ("type-order", "search"))
+    plain, searched = (
+        design_policy(system, "none", by="prediction", route=route, opening=opening, objective="load") for route in ("type-order", "search")
+    )
     assert prediction(system, searched) <= prediction(system, plain) * (1 + 1e-9)
     assert np.array_equal(searched.candidates, plain.candidates)
 
@@ -177,7 +196,7 @@ def test_searched_routes_are_better_where_it_matters():
     """The example's types in another order: type order drains four jobs before the slow one, the search finds the better order."""
     system = paper_example(0.9)
     turned = rota.System(system.capacity, system.demand[::-1], system.arrival_rate[::-1], system.service_rate)
-    plain, searched = (design_policy(turned, "none", route=route) for route in ("type-order", "search"))
+    plain, searched = (design_policy(turned, "none", route=route, objective="load") for route in ("type-order", "search"))
     assert rota.analyze(turned, plain).mean_response_time == pytest.approx(218.3, rel=1e-3)
     assert rota.analyze(turned, searched).mean_response_time == pytest.approx(173.8, rel=1e-3)
 
@@ -185,7 +204,7 @@ def test_searched_routes_are_better_where_it_matters():
 def test_many_types_to_drain():
     """Where more types drain in a move than orders can be tried, neighbours are exchanged; never for the worse, here for the better."""
     system = MANY.scaled(load=0.8)
-    plain, searched = (design_policy(system, "none", by="prediction", route=route) for route in ("type-order", "search"))
+    plain, searched = (design_policy(system, "none", by="prediction", route=route, objective="load") for route in ("type-order", "search"))
     drained = (plain.candidates > np.roll(plain.candidates, -1, axis=0)).sum(axis=1)
     assert drained.tolist() == [1, 6]
     assert prediction(system, searched) < prediction(system, plain) * (1 - 1e-3)
@@ -195,7 +214,7 @@ def test_many_types_to_drain():
 def test_random_routes_depend_on_the_seed_only():
     """The same seed gives the same policy, other seeds give other orders."""
     system = MANY.scaled(load=0.8)
-    policies = [design_policy(system, "none", by="prediction", route="random", seed=seed) for seed in (1, 1, 2)]
+    policies = [design_policy(system, "none", by="prediction", route="random", seed=seed, objective="load") for seed in (1, 1, 2)]
     assert policies[0] == policies[1]
     assert policies[0].route != policies[2].route
     assert all(sorted(order) == list(range(7)) for order in policies[0].route)
@@ -205,7 +224,7 @@ def test_random_routes_depend_on_the_seed_only():
 def test_routes_are_for_the_nmsr_only(preemption):
     """With preemption there is nothing to search for."""
     system = paper_example(0.9)
-    assert design_policy(system, preemption, route="search", **setup_rate_for(preemption)).route == "type-order"
+    assert design_policy(system, preemption, route="search", objective="load", **setup_rate_for(preemption)).route == "type-order"
 
 
 # ------------------------------------------------------------------------------------------------------------ whether to preempt
@@ -230,7 +249,9 @@ def test_preempting_never_pays():
     """At low load an nMSR can beat even free preemption, as it leaves slots open on its way: then the break-even rate is infinite."""
     system = rota.System([3], [[1], [3]], [0.012, 0.071], [0.9, 0.1])
     assert break_even_setup_rate(system) == np.inf
-    none, full = (rota.analyze(system, design_policy(system, preemption)).mean_response_time for preemption in ("none", "full"))
+    none, full = (
+        rota.analyze(system, design_policy(system, preemption, objective="load")).mean_response_time for preemption in ("none", "full")
+    )
     assert none < full
 
 

@@ -100,3 +100,14 @@ def test_what_is_left_is_spent(system):
     useful = marginals.arrives & (marginals.gain(best.weights @ each) > 0)
     for left in room:
         assert not ((marginals.units.demand[useful] <= left).all(axis=1)).any()
+
+
+@pytest.mark.parametrize("types", [5, 30])
+def test_the_lower_bound_of_a_load(types):
+    """What `least_load` says of some slots is never above their load."""
+    rng = np.random.default_rng(types)
+    demand = rng.integers(1, 9, (types, 2)).astype(float)
+    marginals = marginals_of(rota.System([80.0, 90.0], demand, rng.uniform(0.1, 1, types), np.ones(types)).scaled(load=0.9))
+    for _ in range(5):
+        slots = marginals.work * rng.uniform(0.5, 1.5, types)
+        assert marginals.least_load(slots) <= marginals.load_of(slots, np.inf).load * (1 + 1e-9)

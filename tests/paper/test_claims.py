@@ -45,7 +45,7 @@ def least(value, low=0.01, high=0.085):
 def test_candidates_of_the_example():
     """Eq. optimization on the example: candidates (0,0,2) and (1,4,0), half of the time each, at every load (Theorem ht)."""
     for load in (0.3, 0.9, 0.99):
-        policy = design_policy(paper_example(load), "full")
+        policy = design_policy(paper_example(load), "full", objective="load")
         assert policy.candidates.tolist() == [[0, 0, 2], [1, 4, 0]]
         assert policy.weights == pytest.approx([0.5, 0.5], abs=1e-9)
 

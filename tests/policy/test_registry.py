@@ -102,6 +102,9 @@ def test_it_describes_a_state(record):
         assert says.schedules == tuple(map(tuple, policy.candidates.tolist()))
         assert all(row[1] > 0 for row in says.with_place_for(1))
         assert says.phase(SYSTEM.names).endswith(("small", "big"))
+    elif isinstance(policy, rota.Improved):
+        assert says.slots == tuple(policy.base.candidates[0])
+        assert set(map(tuple, policy.base.candidates.tolist())) <= set(says.schedules)
     else:
         assert says.slots is None
         assert says.phase(SYSTEM.names) == ""
@@ -149,7 +152,7 @@ def test_the_table_in_the_docs():
 def test_the_help_lists_all(verb):
     """The help of a verb that takes a policy has every name; that of a sweep has the rotas too."""
     command = [sys.executable, "-m", "rota.cli", verb, "--help"]  # a process of its own: help that was shown once is not made again
-    shown = subprocess.run(command, env={**os.environ, "COLUMNS": "300"}, capture_output=True, text=True, check=True, timeout=120).stdout
+    shown = subprocess.run(command, env={**os.environ, "COLUMNS": "600"}, capture_output=True, text=True, check=True, timeout=120).stdout
     assert ", ".join(POLICY_NAMES) in shown
     assert (", ".join(MSR_NAMES) in shown) == (verb == "sweep")
     assert "{" not in shown
@@ -157,7 +160,8 @@ def test_the_help_lists_all(verb):
 
 def test_lists_derive_from_the_records():
     """A name alone is a policy, or names a rota to be designed; a plan has each place once."""
-    assert [*MSR_NAMES, *POLICY_NAMES] == [record.name for record in records()]
+    assert list(POLICY_NAMES) == [record.name for record in records() if not record.designed]
+    assert [*MSR_NAMES, "improved pMSR", "improved nMSR", "table", "table-np"] == [record.name for record in records() if record.designed]
     assert POLICY_NAMES is NAMES_OF_SIMULATION
     places = [record.plan for record in records() if record.plan is not None]
     assert len(set(places)) == len(places)

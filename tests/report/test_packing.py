@@ -57,3 +57,37 @@ def test_many_types():
     assert weights == sorted(weights, reverse=True)
     titles = [panel["layer"][0]["encoding"]["x"].get("title") for panel in spec["vconcat"]]
     assert titles == [None] * (len(weights) - 1) + ["part of the capacity in use"]
+
+
+def test_the_common_part_is_drawn_once():
+    """What all schedules share is one panel, "always"; the others have only what is beside it. Together they are the schedules."""
+    system = rota.System([64, 128], [[1, 1], [8, 4]], [24, 3.6], [1, 1], names=["small", "large"])
+    policy = rota.MSR([[24, 5], [32, 4]], [0.25, 0.75], "none", 1.0)
+    table = schedule_table(policy, system, common=True)
+    panels = table.unique("schedule", maintain_order=True)
+    assert panels["schedule"].to_list() == [
+        "always: 24 small, 4 large",
+        "75.0% of the time, beside that: 8 small",
+        "25.0% of the time, beside that: 1 large",
+    ]
+    first = table.filter(table["always"])
+    for (label,), part in table.filter(~table["always"]).group_by("schedule", maintain_order=True):
+        jobs = (first["jobs"] + part["jobs"]).to_numpy().reshape(2, 2)
+        assert (jobs[0] == (policy.candidates[1] if "small" in label else policy.candidates[0])).all()
+        assert part["free"].to_list() == pytest.approx([1 - 56 / 64] * 2 + [1 - 40 / 128] * 2)
+        assert (part["end"] <= part["free"] + 1e-9).all()
+    spec = schedules(policy, system, common=True).to_dict()
+    domains = [panel["layer"][1]["encoding"]["x"]["scale"]["domain"] for panel in spec["vconcat"]]
+    assert domains == [[0, 1], [0, pytest.approx(1 - 40 / 128)], [0, pytest.approx(1 - 40 / 128)]]
+
+
+def test_a_single_schedule_is_drawn_as_always():
+    """There is nothing beside it."""
+    system = paper_example()
+    panels = schedule_table(rota.MSR([[1, 4, 0]], [1.0], "none"), system, common=True).unique("schedule")
+    assert panels["schedule"].to_list() == ["always: 1 type1, 4 type2"]
+
+
+def test_without_a_common_part_nothing_is_always():
+    """A rota of the corners is drawn as it is."""
+    assert schedule_table(paper_rota(), paper_example(), common=True).equals(schedule_table(paper_rota(), paper_example()))

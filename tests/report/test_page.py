@@ -49,6 +49,34 @@ def test_every_number_to_check_it(plan, page):
     assert not re.search(r"\bnan\b", text, flags=re.IGNORECASE)
 
 
+def test_the_paper_is_beside_the_rota(plan, page):
+    """The page has the mean response times of the rota and of the paper's design."""
+    text = visible(page)
+    exact = rota.analyze(plan.system, rota.design_policy(plan.system, objective="load")).mean_response_time
+    words = (
+        f"has a mean response time of {plan.analysis.mean_response_time:.4g}; the paper&#x27;s design, with balanced loads, has {exact:.4g}"
+    )
+    assert words in text
+
+
+def test_what_always_runs_is_drawn_once(plan):
+    """The page draws the rota that is recommended, its common part apart; of one schedule it says that nothing switches."""
+    close = rota.MSR([[1, 1, 1], [1, 2, 0]], [0.5, 0.5], "none", 0.1)
+    alone = rota.MSR([[1, 4, 0]], [1.0], "none")
+    for policy, label, words in [
+        (close, "always: 1 type1, 1 type2", "what they have in common always runs, the rest takes turns"),
+        (alone, "always: 1 type1, 4 type2", "One set of jobs, which always runs: nothing ever switches."),
+    ]:
+        results = [replace(r, policy=policy) if r.name == "nMSR" else r for r in plan.comparison.results]
+        shown = plan_html(replace(plan, comparison=replace(plan.comparison, results=results), recommended_name="nMSR"))
+        assert label in shown
+        assert words in visible(shown)
+        assert "The rota to run" in visible(shown)
+    other = plan_html(replace(plan, rota=alone, recommended_name="first-fit"))
+    assert "always: 1 type1, 4 type2" in other
+    assert "It is not recommended at this load" in visible(other)
+
+
 def test_the_page_loads_nothing(page):
     """No address, no source, no style sheet: what the page needs stands in it, and its policy forbids the rest."""
     markup = visible(page)

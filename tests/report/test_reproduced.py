@@ -6,7 +6,7 @@ import pytest
 from rota.report.reproduced import charts_of
 from rota.report.reproduced.pages import figure_text, index_page
 from rota.study.reproduce import EFFORTS, FIGURES, Settings
-from rota.study.reproduce.borg import PAPER
+from rota.study.reproduce.borg import CLOSE, PAPER
 
 SMOKE = Settings(EFFORTS["smoke"], workers=0)
 
@@ -25,7 +25,13 @@ def test_the_borg_picture_has_both_panels_on_one_scale():
     assert len({tuple(encoding["color"]["scale"]["domain"]) for encoding in encodings}) == 1
     assert "resolve" not in chart  # one legend for both
     rows = chart["datasets"][paper["data"]["name"]]
-    assert {row["policy"] for row in rows} == set(PAPER) == set(encodings[0]["color"]["scale"]["domain"])
+    assert {row["policy"] for row in rows} == set(PAPER)
+    assert set(encodings[0]["color"]["scale"]["domain"]) == {*PAPER, *CLOSE}
+    for channel in ("color", "shape"):  # the two close rotas look like no other, and not like each other
+        scale = next(encoding[channel]["scale"] for encoding in encodings if channel in encoding)
+        looks = dict(zip(scale["domain"], scale["range"], strict=True))
+        assert looks[CLOSE[0]] != looks[CLOSE[1]]
+        assert channel == "shape" or len(set(looks.values())) == len(looks)
     assert len(rows) == 54
     assert [layer["mark"]["type"] for layer in ours["layer"]] == ["line", "point"]  # one month has no range
 

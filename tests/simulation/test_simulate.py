@@ -172,8 +172,8 @@ def figure():
     policies = {
         "first-fit": "first-fit",
         "max-weight": "max-weight",
-        "pMSR": rota.design_policy(system, preemption="full").replace(switching_rate=10.0),
-        "nMSR": rota.design_policy(system, preemption="none"),
+        "pMSR": rota.design_policy(system, preemption="full", objective="load").replace(switching_rate=10.0),
+        "nMSR": rota.design_policy(system, preemption="none", objective="load"),
         "max-weight-np": "max-weight-np",
         "randomized-timers": "randomized-timers",
     }

@@ -134,7 +134,7 @@ def test_the_words_say_which():
     system, policy = paper_case(0.5)
     assert "at most 4.06 times that of MaxWeight" in rota.heavy_traffic_ratio(system, policy).explain()
     assert "a lower bound, state-space collapse onto several facets" in rota.heavy_traffic_ratio(system, policy).explain()
-    one = rota.heavy_traffic_ratio(SMALL_AND_LARGE[0], rota.design_policy(SMALL_AND_LARGE[0].scaled(load=0.9), "full"))
+    one = rota.heavy_traffic_ratio(SMALL_AND_LARGE[0], rota.design_policy(SMALL_AND_LARGE[0].scaled(load=0.9), "full", objective="load"))
     assert "tends to" in one.explain()
     assert "onto one facet" in one.explain()
     simulated = rota.heavy_traffic_ratio(system, policy, max_weight="simulation", load=0.5, jobs=20_000)
@@ -157,4 +157,4 @@ def test_what_is_refused():
         rota.heavy_traffic_ratio(system, policy, max_weight="simulation", load=1.0)
     many = rota.System([200] * 3, np.random.default_rng(0).integers(1, 20, (8, 3)), [1.0] * 8, [1.0] * 8)
     with pytest.raises(rota.Infeasible, match=r"more than 20,000 .*max_weight=\"simulation\""):
-        rota.heavy_traffic_ratio(many, rota.design_policy(many.scaled(load=0.5), "full", switching_rate=1.0))
+        rota.heavy_traffic_ratio(many, rota.design_policy(many.scaled(load=0.5), "full", switching_rate=1.0, objective="load"))

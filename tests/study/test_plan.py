@@ -1,5 +1,7 @@
 """The plan: what it compares, what it recommends and why, and what it says when there is no answer."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ import rota
 from rota.errors import BadSpec, Unstable
 from rota.policy import policy_from_json, policy_to_json
 from rota.study.plan_growth import Limit, loads_around
-from rota.study.plan_words import choose
+from rota.study.plan_words import beside_the_paper, choose
 from systems import paper_example
 
 QUICK = {"jobs": 20_000, "seed": 1, "tuning_s": 0.3}
@@ -34,13 +36,15 @@ def test_policies_follow_the_preemption_model(low):
 
 
 def test_the_load_is_solved_once(monkeypatch):
-    """All designs of a plan, at its own load and at the others, go by one solution."""
+    """All designs of a plan, at its own load and at the others, go by one solution; close rotas also solve for the slots they aim at."""
     rota.system_load(paper_example())  # the first one of a process also compiles
     solved = []
     answer = rota.capacity.load._Search.answer
     monkeypatch.setattr(rota.capacity.load._Search, "answer", lambda search, time_s: solved.append(search) or answer(search, time_s))
     found = rota.plan(paper_example(0.6).with_preemption("setup", 0.1), jobs=5000, tuning_s=0.05)
-    assert [search.system for search in solved] == [found.system]
+    mix = found.system.arrival_rate / found.system.arrival_rate.sum()
+    same = [search.system for search in solved if np.allclose(search.system.arrival_rate / search.system.arrival_rate.sum(), mix)]
+    assert same == [found.system]
 
 
 def test_low_load_needs_no_rota(low):
@@ -77,6 +81,38 @@ def test_theory_and_simulation_of_the_rota_agree(low):
     assert (answer.lower <= answer.exact + 1e-9).all()
     assert (answer.exact <= answer.upper + 1e-9).all()
     assert abs(answer.mean_response_time - result.mean_response_time) < 3 * result.interval
+
+
+def test_the_paper_is_beside_the_rota(low, busy):
+    """The plan has both mean response times, that of its rota and that of the paper's design, and its words say that they are exact."""
+    for plan in (low, busy):
+        paper = rota.analyze(plan.system, rota.design_policy(plan.system, objective="load")).mean_response_time
+        assert plan.balanced.exact
+        assert plan.balanced.mean_response_time == pytest.approx(paper)
+        assert (
+            f"The rota without backfilling has a mean response time of {plan.analysis.mean_response_time:.4g}; "
+            f"the paper's design, with balanced loads, has {paper:.4g} (both exact)."
+        ) in plan.explain()
+    assert busy.analysis.mean_response_time < busy.balanced.mean_response_time
+
+
+def test_bounds_are_called_bounds(low):
+    """Where a number is a lower bound, or holds for exponential sizes only, the words say so."""
+    words = beside_the_paper(replace(low, balanced=replace(low.balanced, exact=False), as_given=False))
+    assert (
+        f"has at least {low.balanced.mean_response_time:.4g} (the first exact, the other a lower bound, if sizes were exponential)."
+        in words
+    )
+
+
+def test_a_server_that_needs_no_switching():
+    """A large server: the rota is one schedule, at all loads that allow it, and the plan copes."""
+    system = rota.System([256], [[1], [4]], [80.0, 12.0], [1, 1], preemption="none", names=["small", "large"])
+    found = rota.plan(system, jobs=5000, tuning_s=0.2)
+    assert len(found.rota.weights) == 1
+    assert found.results["nMSR"].stable
+    assert found.analysis.mean_response_time < 1.02
+    assert "nMSR" in found._repr_html_()
 
 
 def test_grid_holds_the_own_load(low):

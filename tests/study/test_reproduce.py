@@ -11,7 +11,7 @@ import pytest
 
 import rota
 from rota.study.reproduce import EFFORTS, FIGURES, Settings, figures_named
-from rota.study.reproduce.borg import PAPER, model_system, paper_table
+from rota.study.reproduce.borg import CLOSE, PAPER, model_system, paper_table
 from rota.study.reproduce.borg_findings import borg_findings
 from rota.study.reproduce.example import example_system, weighted
 from rota.study.reproduce.figure import n, percent
@@ -163,7 +163,9 @@ def test_borg_beside_the_paper():
     """Every policy at every load of the effort, the paper's number beside it; MaxWeight is left out and the text says so."""
     redrawn = made("borg")
     table = redrawn.tables["borg"]
-    assert set(table["policy"]) == {*PAPER, "nMSR"} - {"max-weight"}
+    assert set(table["policy"]) == {*PAPER, "nMSR", *CLOSE} - {"max-weight"}
+    assert table.filter(pl.col("policy").is_in(CLOSE))["paper"].is_null().all()
+    assert any("The close nMSR is not in the paper" in remark for remark in redrawn.remarks)
     row = table.filter((pl.col("policy") == "pMSR") & (pl.col("load") == 0.8)).row(0, named=True)
     assert row["paper"] == 47940.4
     assert row["ratio"] == pytest.approx(row["mean_response_time"] / 47940.4)

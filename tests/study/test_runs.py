@@ -86,11 +86,11 @@ def test_designs_are_those_of_design_policy():
             ("sMSR+backfill", {"switching_rates": [0.5], "setup_rates": [20.0]}),
         ]
     )
-    assert policy_from_text(free["policy_json"]) == rota.design_policy(SYSTEM, "none")
-    assert policy_from_text(fixed["policy_json"]) == rota.design_policy(SYSTEM, "full", switching_rate=3.0)
-    designed = rota.design_policy(SYSTEM, "setup", switching_rate=0.5, setup_rate=20.0)
+    assert policy_from_text(free["policy_json"]) == rota.design_policy(SYSTEM, "none", objective="load")
+    assert policy_from_text(fixed["policy_json"]) == rota.design_policy(SYSTEM, "full", switching_rate=3.0, objective="load")
+    designed = rota.design_policy(SYSTEM, "setup", switching_rate=0.5, setup_rate=20.0, objective="load")
     assert policy_from_text(setup["policy_json"]) == designed.replace(backfill=True)
-    assert free["switching_rate"] == rota.design_policy(SYSTEM, "none").switching_rate
+    assert free["switching_rate"] == rota.design_policy(SYSTEM, "none", objective="load").switching_rate
     assert (fixed["switching_rate"], fixed["setup_rate"]) == (3, None)
     assert (setup["switching_rate"], setup["setup_rate"]) == (0.5, 20)
 
@@ -118,6 +118,13 @@ def test_what_cannot_run_says_why(policy, options, reason):
 def test_backfilling_is_simulated_at_any_switching_rate():
     """A rota that is unstable at a switching rate may not be with backfilling: that is measured, not refused."""
     assert measure(the_run("nMSR+backfill", switching_rates=[50.0]))["outcome"] == "done"
+
+
+@pytest.mark.parametrize("rates", [{}, {"switching_rates": [0.1]}], ids=["designed", "given"])
+def test_a_rota_that_holds_is_swept(rates):
+    """By its name it is the rota of the name without holding, designed or with a rate that is given, and it holds."""
+    held, filled = (policy_from_text(measure(the_run(name, **rates))["policy_json"]) for name in ("nMSR+hold", "nMSR+backfill"))
+    assert held == filled.replace(backfill="hold")
 
 
 def test_another_version_is_no_result():

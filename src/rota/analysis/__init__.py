@@ -3,17 +3,22 @@
 from rota.analysis.analyze import Analysis, analyze, analyze_process, require_analyzable
 from rota.analysis.max_weight import Collapse, max_weight_collapse
 from rota.analysis.queue import TypeQueue, erlang_c, relative_completions
+from rota.analysis.relative import RelativeValues, relative_values
+from rota.analysis.response import ResponseTime
 from rota.analysis.solution import QueueLength
 
 __all__ = [
     "Analysis",
     "Collapse",
     "QueueLength",
+    "RelativeValues",
+    "ResponseTime",
     "TypeQueue",
     "analyze",
     "analyze_process",
     "erlang_c",
     "max_weight_collapse",
     "relative_completions",
+    "relative_values",
     "require_analyzable",
 ]

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from rota.analysis.cost import QUICK_S, Cost, cost_by_level, cost_of_erlang, cost_of_loop
+from rota.analysis.cost import (
+    LONGEST_S,
+    QUICK_S,
+    Cost,
+    cost_by_level,
+    cost_by_window,
+    cost_of_erlang,
+    cost_of_loop,
+    cost_of_mean,
+    cost_of_step,
+)
 from rota.analysis.erlang import has_constant_slots, solve_erlang
 from rota.analysis.loop import solve_loop
+from rota.analysis.means import SMALL_STATES, mean_queues, predicted_queues
 from rota.analysis.phase_type import phase_count, solve_phase_type
-from rota.analysis.qbd import solve_qbd
+from rota.analysis.qbd import solve_levels, solve_qbd
 from rota.analysis.queue import TypeQueue
+from rota.analysis.response import ResponseTime, erlang_response, uniform_rate, uniform_response
 from rota.analysis.solution import QueueLength, empty_queue
-from rota.analysis.together import STACKED_STATES, means_together
-from rota.analysis.words import SMALL_ERROR, remarks_on, require_accurate
+from rota.analysis.window import MANY_LEVELS, lowest_level, solve_window
+from rota.analysis.words import LARGEST_ERROR, SMALL_ERROR, remarks_on, require_accurate
 from rota.analysis.work import heavy_traffic_constant, work_bounds
 from rota.arrays import Array
 from rota.display import html_lines, html_table, html_title, number
@@ -190,10 +202,15 @@ class Analysis:
             return cost_by_level(phase_count(queue, len(size.representation[0])), beta), solve_qbd
         if has_constant_slots(queue):
             return cost_of_erlang(beta), solve_erlang
-        by_level, by_loop = cost_by_level(N, beta), cost_of_loop(N, beta)
+        by_loop, by_level = cost_of_loop(N, beta), cost_by_level(N, beta)
+        solve: Callable[[TypeQueue], QueueLength] = solve_qbd
+        if beta >= MANY_LEVELS:
+            by_level, solve = cost_by_window(N, beta - lowest_level(queue)), solve_window
         if self.process.loop is None or (N <= _SMALL and by_level.affordable):
-            return by_level, solve_qbd
-        return (by_loop, solve_loop) if by_loop.affordable or not by_level.affordable else (by_level, solve_qbd)
+            return by_level, solve
+        if beta >= MANY_LEVELS and by_level.affordable and by_level.time_s <= by_loop.time_s:
+            return by_level, solve
+        return (by_loop, solve_loop) if by_loop.affordable or not by_level.affordable else (by_level, solve)
 
     @cached_property
     def exact_time_s(self) -> float:
@@ -219,12 +236,30 @@ class Analysis:
 
     @cached_property
     def exact_means(self) -> Array:
-        """E[Q_i] as `exact` has it, without the law, for searches: several times as fast for small processes of exponential sizes."""
-        if len(self.process) > STACKED_STATES or not self.exponential:
+        """E[Q_i] as `exact` has it, without the law, for searches: ten times as fast for small processes of exponential sizes."""
+        if not self._compiled:
             return self.exact
         self.require_stable()
         with one_thread(len(self.process)):
-            return means_together(self.queues)
+            return mean_queues(self.system, self.process)
+
+    @property
+    def quick_prediction(self) -> Array:
+        """`prediction`, infinite for a type that is not stable; in compiled code where that is faster."""
+        return predicted_queues(self.system, self.process) if self._compiled else self.prediction
+
+    @property
+    def _compiled(self) -> bool:
+        """Whether the mean queues come from compiled code."""
+        return len(self.process) <= SMALL_STATES and self.exponential
+
+    @cached_property
+    def means_time_s(self) -> float:
+        """About how many seconds `exact_means` takes on one core: an estimate, as `exact_time_s`."""
+        if not self._compiled:
+            return self.exact_time_s
+        N = len(self.process)
+        return sum(cost_of_mean(N, 0 if has_constant_slots(queue) else queue.max_parallel) for queue in self.queues)
 
     @cached_property
     def variance(self) -> Array:
@@ -277,6 +312,53 @@ class Analysis:
     def queue_length_distribution(self, i: int | str, n: int = 1000) -> Array:
         """P(Q_i = 0), …, P(Q_i = n−1) for a type by its number or name."""
         return self.queue_length(i).probabilities(n)
+
+    def response_time_distribution(self, i: int | str) -> ResponseTime:
+        """The law of T_i for a type by its number or name: `tail`, `cdf`, `quantile`, mean, variance, decay rate. For exponential sizes."""
+        i = self.system.type_index(i)
+        if i not in self._responses:
+            self._responses[i] = self._response(i)
+        return self._responses[i]
+
+    @cached_property
+    def _responses(self) -> dict[int, ResponseTime]:
+        return {}
+
+    def _response(self, i: int) -> ResponseTime:
+        queue, name = self.queues[i], self.system.names[i]
+        if queue.arrival_rate == 0:
+            raise Infeasible(f"type {name!r} never arrives, so it has no response time")
+        if self._phases(queue) is not None:
+            raise Infeasible(
+                f"the law of the response time is for exponential sizes, and those of type {name!r} are not: "
+                'simulate, or analyze with sizes="exponential"'
+            )
+        self.require_stable()
+        if has_constant_slots(queue):
+            return erlang_response(queue)
+        N, beta = len(self.process), queue.max_parallel
+        levels, step_s = cost_by_level(N, beta), cost_of_step(N, beta)
+        # How many steps it takes is not known before; those of a mean response time are a fair guess.
+        time_s = levels.time_s + step_s * uniform_rate(queue) * queue.bounds()[0] / queue.arrival_rate
+        if not levels.affordable or time_s > LONGEST_S:
+            raise Infeasible(
+                f"the law of the response time of {name!r} needs {N:,} phases and {beta:,} boundary levels, "
+                f"which would take about {time_s:,.0f} s and {8e-9 * levels.entries:,.1f} GB: simulate"
+            )
+        with one_thread(N):
+            law = uniform_response(queue, solve_levels(queue), self.queue_length(i), LONGEST_S / step_s)
+        if not law.accuracy <= LARGEST_ERROR:
+            raise NotConverged(
+                f"the mean of the response time of {name!r} differs by {law.accuracy:.2g} from Little's law, "
+                f"which is too much to call its law exact (load {queue.load:.6g}): simulate"
+            )
+        return law
+
+    def type_response_time_quantiles(self, levels: Sequence[float] = (0.5, 0.95, 0.99)) -> dict[float, Array]:
+        """By level p: the time within which a part p of the jobs of each type is done; not a number for a type that never arrives."""
+        arrives = self.system.arrival_rate > 0
+        laws = [self.response_time_distribution(i) if arrives[i] else None for i in range(len(arrives))]
+        return {p: np.array([np.nan if law is None else law.quantile(p) for law in laws]) for p in levels}
 
     @property
     def response_time(self) -> Array:

@@ -4,8 +4,11 @@ For N phases and β boundary levels (see `rota.analysis.qbd` and `rota.analysis.
 
     first-passage matrix                 some 400 N³ operations
     a matrix per level                   β (N³ and a call), β N² numbers held
+    the same, compiled, on levels L…β    (β − L) N³, (β − L) N² numbers held (`rota.analysis.window`)
     slots that never change (Erlang)     β
     a loop by passage                    N β (N + β) and a linear system of N + β + 1 unknowns, (N + β)² numbers held
+    the mean alone, compiled             as with a matrix per level, without a call for each and with nothing held
+    a step of the response time          N³ + β N² (`rota.analysis.response`)
 
 The seconds are those of one core of a common machine; a busy one takes a few times as long.
 """
@@ -14,13 +17,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LONGEST_S", "QUICK_S", "Cost", "cost_by_level", "cost_of_erlang", "cost_of_loop"]
+__all__ = [
+    "LONGEST_S",
+    "QUICK_S",
+    "Cost",
+    "cost_by_level",
+    "cost_by_window",
+    "cost_of_erlang",
+    "cost_of_loop",
+    "cost_of_mean",
+    "cost_of_step",
+]
 
 QUICK_S = 2.0  # exact values that take no longer are shown without being asked for
 LONGEST_S = 3600.0  # those that take longer are refused
 _ENTRIES = 2.5e8  # numbers held at once
 _PASSAGE, _LEVEL, _CALL = 1e-8, 3e-10, 4e-5  # seconds per N³, per N³ and level, per level
+_SEEN, _FILL, _INVERT = 1e-6, 4e-8, 1e-10  # seconds per level that is seen, per N² and per N³ of it
 _ERLANG = 1e-7  # seconds per level
+_MEAN, _MEAN_LEVEL, _MEAN_CALL = 7e-9, 4e-10, 3e-7  # the same three for the mean alone
+_STEP, _STEP_ENTRY, _STEP_CALL = 2e-10, 1e-8, 2.5e-5  # per N² (N + β), per N (N + β), per step
 _TURN, _FLOWS, _START = 5e-9, 4e-10, 1e-3  # per N β (N + β), per (N + β)³, always
 
 
@@ -43,6 +59,12 @@ def cost_by_level(phases: int, levels: int) -> Cost:
     return Cost(_START + _PASSAGE * N**3 + beta * (_CALL + _LEVEL * N**3), N * N * (beta + 20))
 
 
+def cost_by_window(phases: int, levels: int) -> Cost:
+    """A matrix per level that is seen, compiled."""
+    N, seen = float(phases), float(levels)
+    return Cost(_START + _PASSAGE * N**3 + seen * (_SEEN + _FILL * N**2 + _INVERT * N**3), N * N * (seen + 20))
+
+
 def cost_of_erlang(levels: int) -> Cost:
     """One array over the levels."""
     return Cost(_START + _ERLANG * levels, 4.0 * levels)
@@ -52,3 +74,15 @@ def cost_of_loop(phases: int, levels: int) -> Cost:
     """A loop by passage."""
     N, beta = float(phases), float(levels)
     return Cost(_START + _PASSAGE * N**3 + _TURN * N * beta * (N + beta) + _FLOWS * (N + beta) ** 3, 3 * (N + beta) ** 2 + 8 * N * N)
+
+
+def cost_of_mean(phases: int, levels: int) -> float:
+    """Seconds for the mean queue of a type in compiled code (`rota.analysis.means`)."""
+    cube = float(phases) ** 3
+    return _MEAN * cube + levels * (_MEAN_CALL + _MEAN_LEVEL * cube)
+
+
+def cost_of_step(phases: int, levels: int) -> float:
+    """Seconds for a step of the law of the response time (`rota.analysis.response`)."""
+    N = float(phases)
+    return _STEP_CALL + (_STEP_ENTRY * N + _STEP * N * N) * (N + levels)

@@ -18,6 +18,7 @@ Every −S is an M-matrix with S·1 = −A₂·1. Its diagonal is computed from 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,15 +28,42 @@ from rota.arrays import Array
 from rota.errors import NotConverged
 from rota.policy import stationary_law
 
-__all__ = ["climb", "first_passage", "m_matrix", "rate_matrix", "solve_qbd", "tail_moments", "tail_probabilities"]
+__all__ = ["Levels", "climb", "first_passage", "m_matrix", "rate_matrix", "solve_levels", "solve_qbd", "tail_moments", "tail_probabilities"]
 
 
 _RESIDUAL = 1e-11
 _POLISH = 20
 
 
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """π_0, …, π_β in the rows of `vectors` (β+1, N), and R with π_{q+1} = π_q R from β on; `surplus`: E_U[q − Δ(s⁺)]."""
+
+    vectors: Array
+    rate_matrix: Array
+    residual: float
+    surplus: float
+
+
 def solve_qbd(queue: TypeQueue, *, single_server: bool = False) -> QueueLength:
     """The law of Q. `single_server`: of the MSR-1 companion, which serves one job at a time at rate c_s (Definition msr-1)."""
+    levels = solve_levels(queue, single_server=single_server)
+    mass, top, R = levels.vectors[:-1].sum(axis=1), levels.vectors[-1], levels.rate_matrix
+    (first, second), total = tail_moments(mass, top, R)
+    return QueueLength(
+        mean=queue.mean_from(levels.surplus, first),
+        variance=second - first**2,
+        decay_rate=float(np.abs(np.linalg.eigvals(R)).max()),
+        mean_by_sum=first,
+        residual=max(levels.residual, abs(total - 1.0)),
+        method=f"matrix-analytic, {len(top)} phases, {len(mass)} boundary levels",
+        probabilities=lambda n: tail_probabilities(mass, top, R, n),
+        unused_average=levels.surplus,
+    )
+
+
+def solve_levels(queue: TypeQueue, *, single_server: bool = False) -> Levels:
+    """The stationary vectors of the levels, state by state."""
     lam, mu = queue.arrival_rate, queue.service_rate
     c, u = queue.ring_rate, queue.slots
     beta = 1 if single_server else queue.max_parallel
@@ -70,18 +98,7 @@ def solve_qbd(queue: TypeQueue, *, single_server: bool = False) -> QueueLength:
     unused = np.array([levels[q] * (c - busy(q)) for q in range(beta)])
     surplus = float((unused * (np.arange(beta)[:, None] - queue.after_ring)).sum() / unused.sum())
     scale = (queue.capacity - lam) / unused.sum()
-    mass, top = scale * np.array([level.sum() for level in levels[:beta]]), scale * levels[beta]
-    (first, second), total = tail_moments(mass, top, R)
-    return QueueLength(
-        mean=queue.mean_from(surplus, first),
-        variance=second - first**2,
-        decay_rate=float(np.abs(np.linalg.eigvals(R)).max()),
-        mean_by_sum=first,
-        residual=max(residual, abs(total - 1.0)),
-        method=f"matrix-analytic, {len(c)} phases, {beta} boundary levels",
-        probabilities=lambda n: tail_probabilities(mass, top, R, n),
-        unused_average=surplus,
-    )
+    return Levels(scale * np.array(levels), R, residual, surplus)
 
 
 def climb(bottom: Array, factor: Sequence[Array]) -> list[Array]:

@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg import lu_solve
 from scipy.sparse.linalg import splu
 from scipy.special import gammaincc, gammaln
 
@@ -101,8 +102,13 @@ class TypeQueue:
 
     @cached_property
     def after_ring(self) -> Array:
-        """Δ(s⁺): relative completions of the state after a ring in state s (N,)."""
-        return np.asarray(self.after @ self.relative_completions)
+        """Δ(s⁺): relative completions of the state after a ring in state s (N,). As `after` @ Δ, without the matrix."""
+        delta, p = self.relative_completions, self.process
+        own = p.trigger == self.type
+        source, rate = p.source[own], p.rate[own]
+        moving = np.bincount(source, weights=rate, minlength=len(p))
+        ahead = np.bincount(source, weights=rate * delta[p.target[own]], minlength=len(p))
+        return np.divide(ahead, moving, out=delta.copy(), where=moving > 0)
 
     def ring_average(self, *, printed: bool = False) -> float:
         """E[Δ(ν⁺)], or E[Δ(ν)] as the paper prints it."""
@@ -158,9 +164,8 @@ def relative_completions(process: ModulatingProcess, ring_rate: Array) -> Array:
         delta = np.empty(N)
         delta[order] = -np.concatenate([[0.0], np.cumsum(gained)[:-1]])
     elif N <= DENSE_STATES:
-        G = process.generator.toarray()
         with one_thread(N):
-            delta = np.linalg.solve(G - np.outer(np.ones(N), process.stationary), -excess)
+            delta = lu_solve(process.potentials, -excess)
     else:
         ones = np.ones((N, 1))
         bordered = sp.block_array([[process.generator, ones], [process.stationary[None, :], None]], format="csc")

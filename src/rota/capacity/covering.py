@@ -16,13 +16,15 @@ so every search for a schedule proves a bound, whether it ended or not (then by 
 
 Pricing. d_s − y·s is a sum of convex functions, one per type, with a bend at x_i. Seen from the base ⌊x⌋, which fits as x does, with
 φ = x − ⌊x⌋ the first job more gains y_i − c_i (1 − 2φ_i), each further one y_i − c_i, and each one less loses y_i + c_i: an integer program
-with three variables per type (`rota.capacity.solver.NearKnapsack`). Whatever the size of the server, only jobs near x move.
+with three variables per type (`rota.capacity.solver.NearKnapsack`). Whatever the size of the server, only jobs near x move. It runs only
+when a local search from many starts (`_near_schedules`), some milliseconds, finds no schedule that improves the master.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +35,7 @@ from rota.capacity.schedules import fits, largest_counts
 from rota.capacity.solver import CoverMaster, NearKnapsack
 from rota.capacity.units import integer_units
 from rota.errors import BadSpec, Infeasible, Problem
+from rota.kernel import compiled
 from rota.model import System
 from rota.model.system import check_system
 
@@ -41,7 +44,10 @@ __all__ = ["Cover", "cover"]
 _ROUNDING = 1e-9  # weights below this are the solver's rounding
 _WHOLE = 1e-9  # what is so near to a whole number is one
 _SMOOTHING = 0.5  # how far towards the prices of the best bound schedules are searched for
-_TRIALS = 40  # roundings of the target to start from
+_TRIALS = 40  # roundings of the target to start from, and local searches for further schedules
+_KEEP = 20  # of which at most this many enter the master
+_SWEEPS = 2  # of exchanges in a local search
+_IMPROVES = 1e-9  # by how much a schedule must improve it, as a part of what the dearest job costs
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,7 @@ def cover(
     schedules to start from. Stops when `gap`, relative to the distance, is proved, or when `time_limit_s` is over; `Cover.gap` is what was
     proved by then, as a distance. Raises `Infeasible` if no mix covers the target.
     """
+    _compile()
     began = time.perf_counter()
     check_system(system)
     x, c = _checked(system, target, cost)
@@ -107,6 +114,15 @@ def cover(
     candidates[:, active] = search.candidates
     bound = search.lower * search.unit
     return _answer(candidates, search.weights, x, c, bound, search.iterations, len(search.schedules), began)
+
+
+@cache
+def _compile() -> None:
+    """Compiles the kernels before the clock starts."""
+    search = _Search(System([2.0], [[1.0]], [1.0], [1.0]), np.array([1.5]), np.ones(1), np.array([True]))
+    search.add_all(np.array([[1], [2]]))
+    search.solve_master()
+    search.price(0.0, None)
 
 
 def _answer(candidates: Int, weights: Array, x: Array, c: Array, bound: float, iterations: int, columns: int, began: float) -> Cover:
@@ -161,6 +177,7 @@ class _Search:
         self._seen: set[bytes] = set()
         self.upper, self.lower, self.iterations = np.inf, -np.inf, 0
         self.best_prices: Array | None = None
+        self.rng = np.random.default_rng(0)
 
     def add_all(self, schedules: Int) -> int:
         """Puts schedules into the master; returns how many were new."""
@@ -196,11 +213,12 @@ class _Search:
         self.upper = float(self.weights @ (np.abs(self.candidates - self.x) @ self.c))
 
     def price(self, gap: float, seconds: float | None) -> bool:
-        """Looks for a schedule at smoothed prices, then at those of the master; False if there is none that is new."""
+        """Looks for schedules at smoothed prices, then at those of the master; False if there is none that is new."""
         smoothed = self.prices if self.best_prices is None else _SMOOTHING * self.best_prices + (1 - _SMOOTHING) * self.prices
+        if self._local(smoothed) or self._local(self.prices):
+            return True
         for y in (smoothed, self.prices):
-            first, further, below = y - self.c * (1 - 2 * self.part), y - self.c, y + self.c
-            bound, schedule = self.knapsack.solve(first, further, below, gap * self.upper / 4, seconds)
+            bound, schedule = self.knapsack.solve(*self._values(y), gap * self.upper / 4, seconds)
             # y·x + min (d_s − y·s) = y·part + c·part − max of the gains over the base
             lower = float((y + self.c) @ self.part) - bound
             if lower > self.lower:
@@ -208,3 +226,83 @@ class _Search:
             if self.add_all(schedule[None, :]) or self.upper - self.lower <= gap * self.upper:
                 return True
         return False
+
+    def _values(self, y: Array) -> tuple[Array, Array, Array]:
+        """What the first job above the base, each further one and each one below it are worth."""
+        return y - self.c * (1 - 2 * self.part), y - self.c, y + self.c
+
+    def _local(self, y: Array) -> bool:
+        """Puts schedules that local searches at prices y find into the master, if they improve it; False if none does."""
+        K, R = self.demand.shape
+        weight = self.rng.exponential(1.0, (_TRIALS, R)) / self.capacity
+        noise = self.rng.uniform(-1, 1, (_TRIALS, K)) * 10.0 ** self.rng.uniform(-3, 0, (_TRIALS, 1))
+        weight[0], noise[0] = 1 / self.capacity, 0.0
+        found = np.unique(_near_schedules(self.demand, self.capacity, self.base, *self._values(y), weight, noise), axis=0)
+        value = self._reduced(found)
+        best = np.argsort(value, kind="stable")[:_KEEP]
+        # All schedules that the master uses have the same value, its dual price of Σ π = 1.
+        return self.add_all(found[best[value[best] < self._reduced(self.candidates).min() - _IMPROVES]]) > 0
+
+    def _reduced(self, schedules: Int) -> Array:
+        """d_s − y·(s − base) at the prices of the master."""
+        values: Array = np.abs(schedules - self.x) @ self.c - (schedules - self.base) @ self.prices
+        return values
+
+
+@compiled
+def _near_schedules(demand: Int, capacity: Int, base: Int, first: Array, further: Array, below: Array, weight: Array, noise: Array) -> Int:
+    """One schedule per row of `noise` (n, K): filled from the base by worth per resource, as disturbed by the noise, the resources weighed
+    by `weight` (n, R); then a job gives way to others as long as that gains.
+    """
+    n, K = noise.shape
+    found = np.empty((n, K), dtype=np.int64)
+    cost = np.empty(K)
+    for t in range(n):
+        for i in range(K):
+            cost[i] = 0.0
+            for r in range(len(capacity)):
+                cost[i] += weight[t, r] * demand[i, r]
+            cost[i] *= 1.0 + 0.99 * noise[t, i]
+        u, residual = base.copy(), capacity.copy()
+        for i in range(K):
+            for r in range(len(capacity)):
+                residual[r] -= base[i] * demand[i, r]
+        _fill(u, residual, demand, base, first, further, below, cost, -1)
+        improved, sweeps = True, 0
+        while improved and sweeps < _SWEEPS:
+            improved, sweeps = False, sweeps + 1
+            for i in range(K):
+                if u[i] == 0:
+                    continue
+                tried, left = u.copy(), residual.copy()
+                lost = further[i] if u[i] > base[i] + 1 else first[i] if u[i] == base[i] + 1 else below[i]
+                tried[i] -= 1
+                for r in range(len(capacity)):
+                    left[r] += demand[i, r]
+                if _fill(tried, left, demand, base, first, further, below, cost, i) > lost + _IMPROVES:
+                    u[:], residual[:], improved = tried, left, True
+        found[t] = u
+    return found
+
+
+@compiled
+def _fill(u: Int, residual: Int, demand: Int, base: Int, first: Array, further: Array, below: Array, cost: Array, without: int) -> float:
+    """Adds jobs of positive worth while they fit, those of most worth per cost first; returns what they are worth."""
+    gained = 0.0
+    while True:
+        best, most = -1, 0.0
+        for i in range(len(u)):
+            worth = below[i] if u[i] < base[i] else first[i] if u[i] == base[i] else further[i]
+            if i == without or worth <= most * cost[i]:
+                continue
+            fits_in = True
+            for r in range(len(residual)):
+                fits_in = fits_in and demand[i, r] <= residual[r]
+            if fits_in:
+                best, most = i, worth / cost[i]
+        if best < 0:
+            return gained
+        gained += below[best] if u[best] < base[best] else first[best] if u[best] == base[best] else further[best]
+        u[best] += 1
+        for r in range(len(residual)):
+            residual[r] -= demand[best, r]

@@ -36,7 +36,7 @@ from rota.display import html_lines, html_table, html_title, jobs_together, numb
 from rota.errors import BadSpec, Problem
 from rota.model import System
 
-__all__ = ["Load", "Progress", "check_load", "system_load"]
+__all__ = ["Load", "Progress", "attain", "check_load", "system_load"]
 
 _T = TypeVar("_T", bound=np.generic)
 
@@ -48,6 +48,7 @@ _IMPROVES = 1e-10  # a schedule enters the master if y·u > 1 + this
 _ROUNDING = 1e-12  # weights below this part of their sum are the solver's rounding,
 _SELDOM = 1e-9  # and so is this part of a type's work
 _LEAST_WORK, _MOST_WORK = 1e-100, 1e100  # so that products and quotients of floats neither overflow nor underflow
+_NEAR = 1e-4  # the gap at which a search for a load that is low enough ends, if it is neither found nor refuted
 _MISSED = 1e-6  # what a demand may lose when it is rounded to whole units, relative
 
 
@@ -202,6 +203,29 @@ def system_load(
     except KeyboardInterrupt:
         if not search.iterations:
             raise
+    return search.answer(time.perf_counter() - start)
+
+
+def attain(system: System, level: float, *, known: Int | None = None, time_limit_s: float | None = None) -> Load:
+    """The first mix of schedules that is found whose load is at most `level`; otherwise the best that was found until a lower bound above
+    `level` was proved, the gap was small, or the time was over. `known` (n, K): schedules of the server to start from.
+    """
+    _compile()
+    start = time.perf_counter()
+    search = _Search(system)
+    if not search.active.any():
+        return search.nothing(time.perf_counter() - start)
+    for schedule in () if known is None else known[:, search.active]:
+        search.master.add(schedule)
+    while True:
+        search.solve_master()
+        if search.upper <= level or level < search.lower or search.upper <= search.lower * (1 + _NEAR):
+            break
+        elapsed = time.perf_counter() - start
+        if time_limit_s is not None and elapsed >= time_limit_s:
+            break
+        if not (search.greedy() or search.exact(_NEAR, None if time_limit_s is None else time_limit_s - elapsed)):
+            break
     return search.answer(time.perf_counter() - start)
 
 

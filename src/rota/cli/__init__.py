@@ -26,6 +26,7 @@ from rota.cli import (
     hold,
     jobs,
     logs,
+    optimal,
     plan,
     plan_history,
     reproduce,
@@ -60,6 +61,7 @@ app.command(capacity.capacity)
 app.command(schedules.schedules)
 app.command(design.design)
 app.command(analyze.analyze)
+app.command(optimal.optimal)
 app.command(simulate.simulate)
 app.command(compare.compare)
 app.command(sweep.sweep)

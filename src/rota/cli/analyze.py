@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 import rota
 from rota.cli.output import finite, print_json, print_table, remark
 from rota.cli.parameters import Flag, Json, SystemFile
-from rota.display import jobs_together
+from rota.display import number, rota_rows
+
+if TYPE_CHECKING:
+    from rota.arrays import Array
 
 
 def analyze(
@@ -18,6 +24,7 @@ def analyze(
     *,
     exponential: Flag = False,
     exact: bool = True,
+    quantiles: Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")] = None,
     json: Json = False,
 ) -> None:
     """The response times of a policy, per type and in total: bounds, prediction and exact values.
@@ -30,7 +37,13 @@ def analyze(
         Take every size as exponential with its mean. Needed where a size is neither exponential nor phase-type.
     exact
         Compute exact values. They take some time for a process with thousands of states.
+    quantiles
+        Also compute, for each type, within which time these parts of its jobs are done: 0.5 0.95 0.99. For exponential sizes.
     """
+    if quantiles and not exact:
+        raise rota.BadSpec([rota.Problem("--quantiles", "are exact values: they do not go with --no-exact")])
+    if wrong := [p for p in quantiles or () if not 0 <= p < 1]:
+        raise rota.BadSpec([rota.Problem("--quantiles", "must be at least 0 and below 1", p) for p in wrong])
     system = rota.read_system(file)
     chosen = rota.read_policy(policy)
     if not isinstance(chosen, rota.MSR):
@@ -38,15 +51,16 @@ def analyze(
     answer = rota.analyze(system, chosen, sizes="exponential" if exponential else "as given")
     if exact and answer.stable and len(answer.process) > 400:
         remark(f"the process has {len(answer.process)} states: exact values will take a while (--no-exact leaves them out)")
+    tails = answer.type_response_time_quantiles(quantiles) if quantiles and answer.stable else {}
     if json:
-        print_json(as_fields(answer, exact=exact))
+        print_json(as_fields(answer, exact=exact, tails=tails))
     else:
-        print_analysis(answer, exact=exact)
+        print_analysis(answer, exact=exact, tails=tails)
     answer.require_stable()
 
 
-def as_fields(answer: rota.Analysis, *, exact: bool) -> dict[str, Any]:
-    """The fields of an `Analysis` under their Python names; infinite and undefined values become null."""
+def as_fields(answer: rota.Analysis, *, exact: bool, tails: Mapping[float, Array] | None = None) -> dict[str, Any]:
+    """The fields of an `Analysis` under their Python names; infinite and undefined values become null. `tails`: quantiles by level."""
     from rota.policy import policy_to_dict
 
     fields: dict[str, Any] = {
@@ -78,11 +92,13 @@ def as_fields(answer: rota.Analysis, *, exact: bool) -> dict[str, Any]:
             "mean_response_time": answer.mean_response_time,
             "accuracy": answer.accuracy,
         }
+    if tails:
+        fields["type_response_time_quantiles"] = {f"{p:g}": times.tolist() for p, times in tails.items()}
     return finite(fields)
 
 
-def print_analysis(answer: rota.Analysis, *, exact: bool) -> None:
-    """The tables of `rota analyze` and `rota design`."""
+def print_analysis(answer: rota.Analysis, *, exact: bool, tails: Mapping[float, Array] | None = None) -> None:
+    """The tables of `rota analyze` and `rota design`; `tails`: quantiles of the response times by level."""
     system, policy, process = answer.system, answer.policy, answer.process
     if policy is not None:
         states = f"{len(process)} state{'s' if len(process) != 1 else ''}"
@@ -92,7 +108,7 @@ def print_analysis(answer: rota.Analysis, *, exact: bool) -> None:
         print_table(
             "Rota",
             ["working time", "jobs together"],
-            [(f"{weight:.2%}", jobs_together(row, system.names)) for row, weight in zip(policy.candidates, policy.weights, strict=True)],
+            rota_rows(policy.candidates.tolist(), policy.weights.tolist(), system.names),
             left=(1,),
         )
     if not answer.stable:
@@ -108,6 +124,7 @@ def print_analysis(answer: rota.Analysis, *, exact: bool) -> None:
             ("exact", [f"{x:.6g}" for x in answer.exact]),
             ("E[T]", [f"{x:.6g}" for x in answer.response_time]),
         ]
+    columns += [(f"T {100 * p:g}%", [number(t, 6) for t in times]) for p, times in (tails or {}).items()]
     rows = [(name, *(column[i] for _, column in columns)) for i, name in enumerate(system.names)]
     print_table("Jobs in the system", ["", *(head for head, _ in columns)], rows)
     if exact:

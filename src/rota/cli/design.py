@@ -21,12 +21,12 @@ def design(
     output: TextOutput = None,
     force: Force = False,
     preemption: Literal["full", "none", "setup"] | None = None,
-    objective: Literal["load", "response-time", "close"] = "load",
+    objective: Literal["close", "response-time", "load"] = "close",
     switching_rate: float | None = None,
     setup_rate: float | None = None,
     by: Literal["exact", "prediction", "upper", "lower"] | None = None,
-    route: Literal["type-order", "fastest-first", "parallel", "random", "search"] = "type-order",
-    opening: Literal["late", "early"] = "late",
+    route: Literal["type-order", "fastest-first", "parallel", "random", "search"] | None = None,
+    opening: Literal["late", "early"] | None = None,
     seed: Seed = 0,
     max_response_time: dict[str, float] | None = None,
     time_limit: float = 30.0,
@@ -43,8 +43,8 @@ def design(
     preemption
         The preemption model, if not the one of the file.
     objective
-        load: balance the loads of the types, as the paper does. response-time: go on from there and tune everything on the mean response
-        time. close: sets of jobs next to each other, so that a switch changes few jobs, or one set that runs always.
+        close: sets of jobs next to each other, so that a switch changes few jobs, or one set that runs always. load: the paper's design,
+        which balances the loads of the types. response-time: go on from there and tune everything on the mean response time.
     switching_rate
         Departures from working states per unit of working time; chosen if left out.
     setup_rate
@@ -52,18 +52,18 @@ def design(
     by
         What the switching rate is chosen by: the exact mean response time (default for small processes), the prediction or a bound.
     route
-        Without preemption: the order in which slots are drained; random draws it by --seed.
+        Without preemption: the order in which slots are drained; random, which draws it by --seed, and search go with --objective load.
     opening
         Without preemption: whether new slots open at the end of a move or as soon as capacity is free.
     max_response_time
-        With --objective response-time or close: the largest mean response time that a type may have, as in --max-response-time.train 5.
+        Not with --objective load: the largest mean response time that a type may have, as in --max-response-time.train 5.
     time_limit
         Seconds that the design may take. What would take longer is done by the prediction, with a remark.
     """
     check_output(output, force, stdout=True)
     if output == STDOUT and json:
         raise rota.BadSpec([rota.Problem("--json", "does not go with --output -: both go to standard output")])
-    from rota.design import explain_design, find_design
+    from rota.design import balanced_beside, explain_design, find_design
 
     system = rota.read_system(file)
     with ProgressLine() as line:
@@ -98,7 +98,8 @@ def design(
     answer = rota.analyze(system, policy, sizes="exponential")
     exact = answer.has_exact
     if json:
-        print_json(as_fields(answer, exact=exact))
+        balanced = None if objective == "load" else balanced_beside(system, policy)
+        print_json({**as_fields(answer, exact=exact), "objective": objective, "balanced": balanced and balanced.fields()})
         return
     print_analysis(answer, exact=exact)
     for sentence in explain_design(found, answer, time_limit):

@@ -28,9 +28,9 @@ def _policies() -> Iterable[str]:
 
 
 def _rotas() -> Iterable[str]:
-    from rota.policy import records
+    from rota.policy import MSR, records
 
-    return [record.name for record in records() if record.designed]
+    return [record.name for record in records() if record.policy is MSR]
 
 
 def _formats() -> Iterable[str]:

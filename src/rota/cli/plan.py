@@ -19,7 +19,7 @@ from rota.cli.capacity import as_fields as load_fields
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
 from rota.cli.outputs import STDOUT, check_output
 from rota.cli.parameters import Force, Json, Seed, SystemFile
-from rota.display import interval_cells, jobs_together, number, verdict_cells
+from rota.display import interval_cells, number, rota_rows, verdict_cells
 
 if TYPE_CHECKING:
     from rota.model import Spec
@@ -51,7 +51,7 @@ def plan(
         How many jobs are simulated under each policy: a million, or more if a type is rare, if not given; a fifth of them at each other
         load.
     tuning
-        Seconds that the rota may be tuned for; a sixth of it at each other load.
+        Seconds that the design of the rota may take; a sixth of it at each other load.
     html
         Whether to make the page.
     """
@@ -146,6 +146,8 @@ def _interrupts() -> Iterator[list[int]]:
 
 def as_fields(found: rota.Plan) -> dict[str, Any]:
     """The fields of a `Plan` under their Python names; what is undefined becomes null."""
+    from rota.design import MeanResponse
+
     answer = found.analysis
     types = {"lower": answer.lower, "upper": answer.upper, "prediction": answer.prediction if answer.exponential else None}
     result = found.results[found.recommended_name]
@@ -154,7 +156,9 @@ def as_fields(found: rota.Plan) -> dict[str, Any]:
             "recommended": found.recommended_name,
             "explanation": found.explain(),
             "load": load_fields(found.load),
-            "rota": {"candidates": found.rota.candidates, "weights": found.rota.weights, "switching_rate": found.rota.switching_rate},
+            "rota": {"candidates": found.rota.candidates, "weights": found.rota.weights, "switching_rate": found.rota.switching_rate}
+            | MeanResponse.of(answer).fields(),
+            "balanced": found.balanced.fields(),
             "analysis": {**types, "response_time": answer.response_time if found.exact else None, "as_given": found.as_given},
             "response_time": dict(zip(found.system.names, result.response_time.tolist(), strict=True)),
             "policies": found.table().to_dicts(),
@@ -173,9 +177,9 @@ def print_plan(found: rota.Plan) -> None:
     print(found.explain())
     names, rota_ = found.system.names, found.rota
     print_table(
-        "Best rota without backfilling, tuned on the response time",
+        "Best rota without backfilling",
         ["time", "jobs together"],
-        [(f"{weight:.2%}", jobs_together(row, names)) for row, weight in zip(rota_.candidates, rota_.weights, strict=True)],
+        rota_rows(rota_.candidates.tolist(), rota_.weights.tolist(), names),
         left=(1,),
     )
     rows = []

@@ -13,7 +13,7 @@ from rota.decide.rule import Rule
 from rota.decide.state import COMPLETION, KIND, SWITCHING, TIMER, TYPE, State, first_fit, oldest_next, take_next, uniform, youngest_running
 from rota.kernel import kernel
 
-__all__ = ["FULL_RULE", "NONE_RULE", "SETUP_RULE"]
+__all__ = ["FULL_RULE", "HOLD_RULE", "NONE_RULE", "SETUP_RULE", "fill", "serve_preemptive", "serve_slots"]
 
 SETUPS = 1  # counters from here on: setups of each type under way (sMSR)
 
@@ -25,10 +25,7 @@ def backfill_full(state: State, target: Int) -> float:
         target[state.event[TYPE]] -= 1
     if state.event[KIND] == TIMER:
         follow(state, target)
-    _prepare(state, target)
-    while _overfull(state):
-        _give_way(state, target, False)
-    _fill(state, target)
+    serve_preemptive(state, target)
     return next_ring(state, own_rate(state, target))
 
 
@@ -39,23 +36,17 @@ def backfill_none(state: State, target: Int) -> float:
     A switch ends when all running jobs fit together with the jobs present that have a slot in the schedule ahead. Until then slots are
     drained one by one as without backfilling, and a job starts if it has a slot: one that is still open, or one ahead.
     """
-    data = state.data
-    if state.event[KIND] == COMPLETION:
-        target[state.event[TYPE]] -= 1
-    if state.event[KIND] == TIMER:
-        follow(state, target)
-    if _fits_beside_goal(state, target):
-        state.counters[PLACE] = data.goal[state.counters[PLACE]]
-        state.mode[SWITCHING] = 0
-    else:
-        _drain(state, target)
-    s = state.counters[PLACE]
-    _free_room(state, target)
-    _fill_slots(state, target, s)
-    if data.working[s]:
-        _fill(state, target)
-    else:
-        _fill_slots(state, target, data.goal[s])  # their types are not drained, so they do not hold up the switch
+    if serve_slots(state, target, False):
+        fill(state, target)
+    return next_ring(state, own_rate(state, target))
+
+
+@kernel
+def backfill_hold(state: State, target: Int) -> float:
+    """nMSR with backfilling that holds: when the clock rings, the schedule is kept unless another one of the rota weighs more."""
+    held = state.event[KIND] == TIMER and not _outweighed(state)
+    if serve_slots(state, target, held):
+        fill(state, target)
     return next_ring(state, own_rate(state, target))
 
 
@@ -89,16 +80,50 @@ def backfill_setup(state: State, target: Int) -> float:
             state.residual[r] -= state.counters[SETUPS + k] * state.demand[k, r]
     _fill_slots(state, target, state.counters[PLACE])
     if setups == 0:
-        _fill(state, target)
+        fill(state, target)
     return next_ring(state, setups * data.setup_rate if setups > 0 else own_rate(state, target))
 
 
 FULL_RULE = Rule(backfill_full, constants=msr_data, keeps=msr_keeps, describe=describe_msr)
 NONE_RULE = Rule(backfill_none, constants=msr_data, keeps=msr_keeps, describe=describe_msr)
+HOLD_RULE = Rule(backfill_hold, constants=msr_data, keeps=msr_keeps, describe=describe_msr)
 SETUP_RULE = Rule(backfill_setup, constants=msr_data, keeps=msr_keeps, describe=describe_msr)
 
 
 # ---------------------------------------------------------------------------------------------------------------- starting
+
+
+@kernel
+def serve_preemptive(state: State, target: Int) -> None:
+    """With full preemption: the jobs that have a slot, those that run beside them and fit, the oldest first, and then First-Fit."""
+    _prepare(state, target)
+    while _overfull(state):
+        _give_way(state, target, False)
+    fill(state, target)
+
+
+@kernel
+def serve_slots(state: State, target: Int, held: bool) -> bool:
+    """Without preemption: moves the process (`held`: but not out of a schedule whose clock rang), and starts the jobs that have a slot.
+
+    True if the state works, False during a switch.
+    """
+    data = state.data
+    if state.event[KIND] == COMPLETION:
+        target[state.event[TYPE]] -= 1
+    if state.event[KIND] == TIMER and not (held and data.working[state.counters[PLACE]]):
+        follow(state, target)
+    if _fits_beside_goal(state, target):
+        state.counters[PLACE] = data.goal[state.counters[PLACE]]
+        state.mode[SWITCHING] = 0
+    else:
+        _drain(state, target)
+    s = state.counters[PLACE]
+    _free_room(state, target)
+    _fill_slots(state, target, s)
+    if not data.working[s]:
+        _fill_slots(state, target, data.goal[s])  # their types are not drained, so they do not hold up the switch
+    return bool(data.working[s])
 
 
 @kernel
@@ -111,7 +136,7 @@ def _free_room(state: State, target: Int) -> None:
 
 
 @kernel
-def _fill(state: State, target: Int) -> None:
+def fill(state: State, target: Int) -> None:
     """Fills the residual First-Fit from the queue."""
     for k in range(target.shape[0]):
         state.next_up[k] = _after(state, k, target[k])
@@ -192,6 +217,25 @@ def _in_the_way(state: State, k: int) -> bool:
 
 
 # ---------------------------------------------------------------------------------------------------------------- switching
+
+
+@kernel
+def _outweighed(state: State) -> bool:
+    """Whether some schedule of the rota weighs more than that of the state."""
+    data, here = state.data, _weight(state, state.counters[PLACE])
+    for s in range(data.working.shape[0]):  # noqa: SIM110 (numba has no any())
+        if data.working[s] and _weight(state, s) > here:
+            return True
+    return False
+
+
+@kernel
+def _weight(state: State, s: int) -> int:
+    """The weight of a schedule u: Σ_i min(Q_i, u_i) Q_i."""
+    total = 0
+    for k in range(state.system.shape[0]):
+        total += min(state.system[k], state.data.schedules[s, k]) * state.system[k]
+    return total
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Policies that weigh schedules by queue lengths: MaxWeight and Randomized-Timers."""
+"""Policies that weigh schedules by queue lengths: MaxWeight, Stalling MaxWeight, Randomized-Timers."""
 
 from __future__ import annotations
 
@@ -8,18 +8,33 @@ from typing import NamedTuple
 import numpy as np
 
 from rota.arrays import Array, Int
-from rota.capacity import Units, integer_units, list_schedules
+from rota.capacity import Units, integer_units, largest_counts, list_schedules
 from rota.capacity.packing import Workspace, search_best, workspace
 from rota.decide.rule import Description, Rule
-from rota.decide.state import ARRIVAL, CHANGE, COMPLETION, KIND, START, TIMER, TYPE, State, exponential, uniform
+from rota.decide.state import (
+    ARRIVAL,
+    CHANGE,
+    COMPLETION,
+    KIND,
+    START,
+    TIMER,
+    TYPE,
+    State,
+    copy_waiting,
+    exponential,
+    fits_one,
+    take_next,
+    uniform,
+)
 from rota.errors import TooManySchedules
 from rota.kernel import kernel
 from rota.model import System
-from rota.policy import MaxWeight, RandomizedTimers
+from rota.policy import MaxWeight, RandomizedTimers, StallingMaxWeight
 
-__all__ = ["MAX_WEIGHT_RULE", "TIMERS_RULE", "MaxWeightData", "TimersData", "tie_breaker"]
+__all__ = ["MAX_WEIGHT_RULE", "STALLING_RULE", "TIMERS_RULE", "MaxWeightData", "StallingData", "TimersData", "tie_breaker"]
 
-UNPROVED = 0  # counter of MaxWeight: decisions that were not proved best
+UNPROVED = 0  # counter of both MaxWeights: decisions that were not proved best
+STALLED, SLOTS = 1, 2  # counters of Stalling MaxWeight: 1 while it starts nothing, else 0; then the slots of each type
 _SHORT_LIST = 300  # maximal schedules up to which MaxWeight goes through the list
 _NODES = 50_000  # of the branch and bound; beyond, the best schedule found so far is taken, and counted as not proved
 _GRAIN = 0.9  # queue lengths are whole numbers
@@ -109,6 +124,88 @@ def _describe_max_weight(state: State) -> Description:
 
 
 MAX_WEIGHT_RULE = Rule(max_weight, constants=_max_weight_data, describe=_describe_max_weight)
+
+
+# ---------------------------------------------------------------------------------------------------------------- stalling
+
+
+class StallingData(NamedTuple):
+    """`schedules`, `prices`, `tie`, `weight` and `space` as in `MaxWeightData`; `most` (K,): jobs of each type that fit alone."""
+
+    schedules: Int
+    prices: Array
+    tie: Array
+    weight: Array  # (K,) scratch
+    space: Workspace
+    most: Int
+    share: float
+
+
+@kernel
+def _heaviest(state: State) -> float:
+    """Leaves the schedule of largest Σ u_i Q_i, whether or not there are jobs for all its slots, in `space.best`; returns its weight."""
+    data = state.data
+    best = 0.0
+    if data.schedules.shape[0] == 0:
+        best, proved = search_best(state.demand, state.capacity, data.weight, data.most, data.prices, 0.0, _NODES, _GRAIN, data.space)
+        state.counters[UNPROVED] += int(not proved)
+        return best
+    for s in range(data.schedules.shape[0]):
+        value = 0.0
+        for i in range(data.weight.shape[0]):
+            value += data.schedules[s, i] * data.weight[i]
+        if value > best:
+            best = value
+            for i in range(data.weight.shape[0]):
+                data.space.best[i] = data.schedules[s, i]
+    return best
+
+
+@kernel
+def stalling_max_weight(state: State, target: Int) -> float:
+    """Stalling MaxWeight (Psychas and Ghaderi 2017): jobs start in the slots of a schedule while its weight is `share` of the best one's.
+
+    Once it is not, the server is stalled: nothing starts until no job runs; then the best schedule is taken. It begins stalled.
+    """
+    K = target.shape[0]
+    slots = state.counters[SLOTS:]
+    if state.event[KIND] == COMPLETION:
+        target[state.event[TYPE]] -= 1
+    if state.event[KIND] == START:
+        state.counters[STALLED] = 1
+    running, weight = 0, 0.0
+    for i in range(K):
+        state.data.weight[i] = state.system[i] + state.data.tie[i]
+        running += target[i]
+        weight += slots[i] * state.data.weight[i]
+    if state.counters[STALLED] == 0 or running == 0:
+        best = _heaviest(state)
+        if weight < state.data.share * best:
+            state.counters[STALLED] = 1
+        if state.counters[STALLED] == 1 and running == 0:
+            state.counters[STALLED] = 0
+            for i in range(K):
+                slots[i] = state.data.space.best[i]
+    if state.counters[STALLED] == 1:
+        return np.inf
+    copy_waiting(state)
+    for i in range(K):
+        while target[i] < slots[i] and state.next_up[i] >= 0 and fits_one(state.demand, state.residual, i):
+            take_next(state, target, i)
+    return np.inf
+
+
+def _stalling_data(system: System, policy: StallingMaxWeight) -> StallingData:
+    data = _max_weight_data(system, MaxWeight())
+    most: Int = np.asarray(largest_counts(system), dtype=np.int64)
+    return StallingData(data.schedules, data.prices, data.tie, data.weight, data.space, most, policy.share)
+
+
+def _stalling_keeps(types: int) -> tuple[int, int]:
+    return 1, SLOTS + types
+
+
+STALLING_RULE = Rule(stalling_max_weight, constants=_stalling_data, keeps=_stalling_keeps, describe=_describe_max_weight)
 
 
 # ---------------------------------------------------------------------------------------------------------------- timers

@@ -1,5 +1,6 @@
 """Chooses an `MSR`: candidates from `capacity`, weights, switching routes and switching rate tuned by `analysis`."""
 
+from rota.design.balanced import MeanResponse, balanced_beside
 from rota.design.design import Design, Objective, balanced_policy, break_even_setup_rate, design_policy, find_design
 from rota.design.fairness import ResponseLimits
 from rota.design.stable_rates import largest_stable_switching_rate
@@ -9,11 +10,13 @@ from rota.design.words import explain_design
 
 __all__ = [
     "Design",
+    "MeanResponse",
     "Objective",
     "ResponseLimits",
     "SwitchingRate",
     "TuneProgress",
     "Yardstick",
+    "balanced_beside",
     "balanced_policy",
     "break_even_setup_rate",
     "choose_switching_rate",

@@ -29,14 +29,14 @@ from rota.arrays import Array, Int
 from rota.capacity import Load, cover
 from rota.design.deadline import Deadline, OutOfTime
 from rota.design.fairness import ResponseLimits
-from rota.design.stable_rates import largest_stable_switching_rate
+from rota.design.stable_rates import edge_of_stability
 from rota.design.switching import Rates, Yardstick, fast_switching_limit, measure, minimize_on_log_scale
 from rota.design.targets import Marginals, Target, best_single_schedule, rounded_up, spend_each, spend_together
 from rota.design.tour import short_tour
 from rota.design.tune import TuneProgress, tune_within
 from rota.errors import Infeasible, NotConverged, Unstable
 from rota.model import System
-from rota.policy import MSR, repeats_itself
+from rota.policy import MSR, Opening, Route, repeats_itself
 from rota.process.build import draining_time
 from rota.threads import one_thread
 
@@ -57,6 +57,10 @@ _UNSTABLE = 1e100  # E[T] where there is none: a search by parabolas cannot use 
 _LEAST_WEIGHT = 1e-3  # a candidate that runs less than this is left out, if the others still serve the work
 
 
+Ways = tuple[tuple[Route, Opening], ...]
+BEST_WAYS: Ways = (("fastest-first", "early"), ("parallel", "early"))
+
+
 @dataclass(frozen=True)
 class Close:
     """A close rota; `remark` says why it was chosen by the prediction, where it was."""
@@ -73,6 +77,8 @@ def find_close(
     like: MSR,
     *,
     by: Yardstick | None = None,
+    keep_rate: bool = False,
+    ways: Ways = BEST_WAYS,
     limits: ResponseLimits | None = None,
     progress: Callable[[TuneProgress], None] | None = None,
 ) -> Close:
@@ -80,11 +86,12 @@ def find_close(
 
     `by` None means: exact E[T] where some dozen values of each rota fit the time, otherwise the prediction. The best few are tuned
     (`rota.design.tune`), the balanced rota with them where it is not far worse, and the best of them as long as that helps.
+    `keep_rate`: all rotas have the switching rate of `like`. `ways`: how slots drain and open (nMSR).
     """
     rated: list[tuple[float, int, MSR]] = []
     least = float(system.offered_work.sum() / system.arrival_rate.sum())  # no policy has less: the mean time in service
-    for rota in close_rotas(deadline, system, best, like):
-        value, policy = _rated(system, rota, "prediction", deadline)
+    for rota in close_rotas(deadline, system, best, like, ways):
+        value, policy = _rated(system, rota, "prediction", deadline, keep_rate)
         rated.append((value, len(rated), policy))
         if len(policy.weights) == 1 and value <= (1 + _PERFECT) * least and (limits is None or not limits.any):
             return Close(policy)
@@ -93,55 +100,63 @@ def find_close(
         raise Infeasible("no close rota is stable at any switching rate")
     remark = ""
     if like.preemption != "full" and by in (None, "exact"):
-        exact = _exactly(system, rated, deadline, by == "exact")
+        exact = _exactly(system, rated, deadline, by == "exact", keep_rate)
         if exact and (by == "exact" or exact[0][0] <= (1 + _TRUST) * rated[0][0]):
             rated = exact
         else:
             remark = "exact values of close rotas take too long: the prediction decided"
     if limits is not None and limits.any:  # to keep them takes all the time there is
-        return Close(tune_within(deadline, system, rated[0][2], best, by=by, limits=limits, progress=progress).policy, remark)
+        found = tune_within(deadline, system, rated[0][2], best, by=by, keep_rate=keep_rate, limits=limits, progress=progress)
+        return Close(found.policy, remark)
     tuned: list[tuple[float, int, MSR]] = []
 
     def tune(number: int, policy: MSR, seconds: float) -> None:
         if seconds > 0:
             within = Deadline.after(seconds)
-            policy = tune_within(within, system, policy, best, by=by, progress=progress).policy
+            policy = tune_within(within, system, policy, best, by=by, keep_rate=keep_rate, progress=progress).policy
         tuned.append((_value(system, policy, by, remark), number, policy))
 
-    share_s = deadline.left_s / (5 * _TUNED)
-    for _, number, policy in rated[:_TUNED]:
-        tune(number, policy, min(share_s, deadline.left_s))
+    first, others = rated[:_TUNED], rated[_TUNED:_FINALISTS]
+    for value, number, policy in first:
+        if value <= _PROMISING * first[0][0]:
+            tune(number, policy, deadline.left_s / (2 * _TUNED))
     if not remark:
-        for value, number, policy in _balanced(system, like, deadline):
+        for value, number, policy in _balanced(system, like, deadline, keep_rate):
             if value <= _HOPELESS * min(tuned)[0]:
                 tune(number, policy, 0.25 * deadline.left_s)
                 if tuned[-1][0] <= _PROMISING * min(tuned)[0]:
-                    tune(number, tuned[-1][2], 0.9 * deadline.left_s)
+                    tune(number, tuned[-1][2], 0.5 * deadline.left_s)
     _, number, policy = min(tuned)
     tune(number, policy, deadline.left_s)
+    for value, number, policy in others:  # where there is time left
+        if value <= _PROMISING * min(tuned)[0]:
+            tune(number, policy, deadline.left_s)
     return Close(min(tuned)[2], remark)
 
 
-def _balanced(system: System, like: MSR, deadline: Deadline) -> list[tuple[float, int, MSR]]:
+def _balanced(system: System, like: MSR, deadline: Deadline, keep_rate: bool) -> list[tuple[float, int, MSR]]:
     """The balanced rota at its best rate, if exact values of it take little time: on a small server tuning may get further from there."""
     if like.preemption == "full":
-        return [(_rated(system, like, "prediction", deadline)[0], -1, like)]
+        return [(_rated(system, like, "prediction", deadline, keep_rate)[0], -1, like)]
     if np.maximum(like.candidates - np.roll(like.candidates, -1, axis=0), 0).sum() > _STATES:
         return []
     early = like.replace(opening="early") if like.preemption == "none" else like
-    value, policy = _rated(system, early, "prediction", deadline)
-    return _exactly(system, [(value, -1, policy)], deadline, False) if np.isfinite(value) else []
+    value, policy = _rated(system, early, "prediction", deadline, keep_rate)
+    return _exactly(system, [(value, -1, policy)], deadline, False, keep_rate) if np.isfinite(value) else []
 
 
-def _exactly(system: System, rated: list[tuple[float, int, MSR]], deadline: Deadline, wanted: bool) -> list[tuple[float, int, MSR]]:
+def _exactly(
+    system: System, rated: list[tuple[float, int, MSR]], deadline: Deadline, wanted: bool, keep_rate: bool
+) -> list[tuple[float, int, MSR]]:
     """The first few rotas whose exact E[T] takes little time (any, if `wanted`), at their best rates by it, the best of them first."""
     found: list[tuple[float, int, MSR]] = []
     for _, number, policy in rated:
-        takes_s = _EXACT_VALUES * Rates(system, policy, deadline)(policy.switching_rate).exact_time_s
+        takes_s = _EXACT_VALUES * Rates(system, policy, deadline)(policy.switching_rate).means_time_s
         if takes_s > max(deadline.budget_s / _FINALISTS, _ALWAYS_S) and not wanted:
             continue
         try:
-            value, policy = _rated(system, policy, "exact", Deadline.after(None) if wanted or takes_s <= _ALWAYS_S else deadline)
+            within = Deadline.after(None) if wanted or takes_s <= _ALWAYS_S else deadline
+            value, policy = _rated(system, policy, "exact", within, keep_rate)
         except (NotConverged, OutOfTime):
             continue
         found.append((value, number, policy))
@@ -152,12 +167,13 @@ def _exactly(system: System, rated: list[tuple[float, int, MSR]], deadline: Dead
 
 def _value(system: System, policy: MSR, by: Yardstick | None, remark: str) -> float:
     if policy.preemption == "full":
-        return _rated(system, policy, "prediction", Deadline.after(None))[0]
+        return _rated(system, policy, "prediction", Deadline.after(None), False)[0]
+    answer = analyze(system, policy, sizes="exponential")
     yardstick: Yardstick = by or ("prediction" if remark else "exact")
-    return measure(analyze(system, policy, sizes="exponential"), yardstick)
+    return answer.little(answer.exact_means) if yardstick == "exact" and answer.stable else measure(answer, yardstick)
 
 
-def close_rotas(deadline: Deadline, system: System, best: Load, like: MSR) -> Iterator[MSR]:
+def close_rotas(deadline: Deadline, system: System, best: Load, like: MSR, ways: Ways = BEST_WAYS) -> Iterator[MSR]:
     """Close rotas to choose from, at several levels, each with a first guess of a switching rate. Ends when half of the time is over."""
     marginals = Marginals(system, best)
     with suppress(Infeasible):
@@ -181,7 +197,7 @@ def close_rotas(deadline: Deadline, system: System, best: Load, like: MSR) -> It
                 key = filled.tobytes() + np.round(shares, 6).tobytes()
                 if key not in seen:
                     seen.add(key)
-                    yield from _looped(system, like, filled, shares)
+                    yield from _looped(system, like, filled, shares, ways)
 
 
 def _targets(marginals: Marginals, level: float) -> Iterator[Target]:
@@ -211,7 +227,7 @@ def _merged(candidates: Int, weights: Array) -> tuple[Int, Array]:
     return rows, shares / shares.sum()
 
 
-def _looped(system: System, like: MSR, candidates: Int, weights: Array) -> Iterator[MSR]:
+def _looped(system: System, like: MSR, candidates: Int, weights: Array, ways: Ways) -> Iterator[MSR]:
     """The candidates in a loop in good order, with the ways to switch that the preemption model leaves open."""
     if len(weights) == 1:
         yield _alone(like, candidates[0])
@@ -222,10 +238,11 @@ def _looped(system: System, like: MSR, candidates: Int, weights: Array) -> Itera
     if like.preemption != "none":
         yield rota
         return
-    yield rota.replace(route="fastest-first", opening="early")
     go = np.maximum(rota.candidates - np.roll(rota.candidates, -1, axis=0), 0)
-    if (go > 0).sum(axis=1).max() > 1 and (go + 1.0).prod(axis=1).sum() <= _STATES:
-        yield rota.replace(route="parallel", opening="early")
+    in_parallel = (go > 0).sum(axis=1).max() > 1 and (go + 1.0).prod(axis=1).sum() <= _STATES
+    for route, opening in ways:
+        if route != "parallel" or in_parallel or len(ways) == 1:
+            yield rota.replace(route=route, opening=opening)
 
 
 def _switching_times(system: System, like: MSR, candidates: Int) -> Array:
@@ -242,14 +259,21 @@ def _switching_times(system: System, like: MSR, candidates: Int) -> Array:
     return times
 
 
-def _rated(system: System, policy: MSR, by: Yardstick, deadline: Deadline) -> tuple[float, MSR]:
-    """E[T] by the yardstick at a good switching rate, and the policy with that rate; infinite if it is stable at none."""
+def _rated(system: System, policy: MSR, by: Yardstick, deadline: Deadline, keep_rate: bool) -> tuple[float, MSR]:
+    """E[T] by the yardstick at a good switching rate, and the policy with that rate; infinite if it is stable at none.
+
+    With `keep_rate` at the rate that the policy has.
+    """
     if policy.preemption == "full":
         queues = fast_switching_limit(system, policy)
         return float(queues.sum() / system.arrival_rate.sum()), policy
     at = Rates(system, policy, deadline)
     if len(policy.weights) == 1:
         return measure(at(1.0), by), policy
+    if keep_rate:
+        answer = at(policy.switching_rate)
+        means = answer.exact_means if by == "exact" and answer.stable else answer.prediction
+        return answer.little(means) if answer.stable else np.inf, policy
     if by == "exact":  # the rate of the prediction is at hand
         middle = float(np.log(policy.switching_rate))
 
@@ -260,11 +284,11 @@ def _rated(system: System, policy: MSR, by: Yardstick, deadline: Deadline) -> tu
         rate, value = minimize_on_log_scale(value_at, middle - 1.5, middle + 1.5, 0.05)
         return value, policy.replace(switching_rate=rate)
     try:
-        edge = largest_stable_switching_rate(system, policy)
+        edge = edge_of_stability(system, at.process)
     except Unstable:
         return np.inf, policy
     fastest = 10 * float(at.process.exit_rate[~at.process.working].max(initial=float(system.service_rate.max())))
     rates = np.geomspace(1e-3, 0.9, _RATES) * min(edge, fastest)
-    values = [measure(at(float(rate)), by) for rate in rates]
+    values = [at(float(rate)).little(at(float(rate)).quick_prediction) for rate in rates]
     k = int(np.argmin(values))
     return values[k], policy.replace(switching_rate=float(rates[k]))

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from rota.analysis import analyze
 from rota.arguments import whole, with_parameters_of
 from rota.capacity import Load, check_load, system_load
-from rota.design.close import find_close
+from rota.design.close import BEST_WAYS, Ways, find_close
 from rota.design.deadline import Deadline
 from rota.design.fairness import ResponseLimits
 from rota.design.switching import SwitchingRate, Yardstick, choose_switching_rate, choose_within, measure
@@ -56,10 +56,10 @@ def find_design(
     load: Load | None = None,
     switching_rate: float | None = None,
     setup_rate: float | None = None,
-    objective: Objective = "load",
+    objective: Objective = "close",
     by: Yardstick | None = None,
-    route: RouteChoice = "type-order",
-    opening: Opening = "late",
+    route: RouteChoice | None = None,
+    opening: Opening | None = None,
     seed: int = 0,
     max_response_time: Mapping[str, float] | None = None,
     time_limit_s: float = 30.0,
@@ -67,7 +67,9 @@ def find_design(
 ) -> Design:
     """`design_policy` with an account of how the policy was found."""
     if objective not in get_args(Objective):
-        raise BadSpec([Problem("objective", 'must be "load" or "response-time", or "close"', objective)])
+        raise BadSpec([Problem("objective", 'must be "close", "response-time" or "load"', objective)])
+    if by is not None and by not in get_args(Yardstick):
+        raise BadSpec([Problem("by", f"must be one of {', '.join(get_args(Yardstick))}", by)])
     seed = whole("seed", seed, 0)
     if max_response_time and objective == "load":
         rule = 'goes with objective="response-time" or "close": balanced loads are not tuned'
@@ -80,10 +82,11 @@ def find_design(
         check_load(load, system)
     deadline = Deadline.after(time_limit_s)
     best = load or system_load(system, time_limit_s=max(time_limit_s, _LOAD_S))
-    policy = balanced_policy(system, best, preemption, setup_rate=setup_rate, opening=opening)
+    policy = balanced_policy(system, best, preemption, setup_rate=setup_rate, opening=opening or "late")
     if objective == "close":
-        return _close_design(deadline, system, best, policy, switching_rate, by, limits, progress)
-    policy = _routed(system, policy, route, seed, deadline)
+        ways = _ways(route, opening)
+        return _close_design(deadline, system, best, policy, switching_rate, by, ways, limits, progress)
+    policy = _routed(system, policy, route or "type-order", seed, deadline)
     choice = None
     if switching_rate is not None:
         policy = policy.replace(switching_rate=switching_rate)
@@ -115,20 +118,32 @@ def _close_design(
     like: MSR,
     switching_rate: float | None,
     by: Yardstick | None,
+    ways: Ways,
     limits: ResponseLimits,
     progress: Callable[[TuneProgress], None] | None,
 ) -> Design:
+    keep = switching_rate is not None
     if switching_rate is not None:
-        raise BadSpec(
-            [Problem("switching_rate", 'does not go with objective="close", which chooses it with the candidates', switching_rate)]
-        )
+        like = like.replace(switching_rate=switching_rate)
     within = Deadline.after(min(deadline.left_s, _CLOSE_S))
-    found = find_close(within, system, best, like, by=by, limits=limits, progress=progress)
+    found = find_close(within, system, best, like, by=by, keep_rate=keep, ways=ways, limits=limits, progress=progress)
     remarks = (found.remark,) if found.remark else ()
     policy = found.policy
-    if policy.preemption == "full" and len(policy.weights) > 1:  # it was chosen in the limit of fast switching
+    if policy.preemption == "full" and len(policy.weights) > 1 and not keep:  # it was chosen in the limit of fast switching
         policy = limits.fast_enough(choose_within(deadline, system, policy).policy)
+    if keep:
+        analyze(system, policy, sizes="exponential").require_stable()
     return Design(policy, None, remarks, "close")
+
+
+def _ways(route: RouteChoice | None, opening: Opening | None) -> Ways:
+    """How the slots of a close rota drain and open: as asked for, or in the best ways known."""
+    if route is None:
+        return tuple((best, opening or early) for best, early in BEST_WAYS)
+    if route not in ("type-order", "fastest-first", "parallel"):
+        rule = 'must be "type-order", "fastest-first" or "parallel" with objective="close", which chooses the candidates too'
+        raise BadSpec([Problem("route", rule, route)])
+    return ((route, opening or "early"),)
 
 
 @with_parameters_of(find_design)
@@ -136,15 +151,16 @@ def design_policy(*arguments: Any, **options: Any) -> MSR:
     """A good MSR policy for a system; sizes are taken as exponential.
 
     `preemption` and `setup_rate` are the system's unless given. `load`: the answer of `rota.system_load`, if it is known already.
-    `objective="load"`: the paper's design, candidates and weights that balance the loads of the types (Eq. optimization, solved to
-    optimality), in a loop in lexicographic order, with the best switching rate. `objective="response-time"`: from there on everything is
-    tuned on E[T], never for the worse. `objective="close"`: candidates next to each other, so that a switch changes few jobs, or one
-    schedule alone, chosen and tuned on E[T] (`rota.design.close`); some seconds for large servers too. With these two, `max_response_time`,
-    as `{"train": 5.0}`, limits E[T_i] of some types; `Infeasible` if no policy that keeps the limits was found.
+    `objective="close"`, the default: candidates next to each other, so that a switch changes few jobs, or one schedule alone, chosen and
+    tuned on E[T] (`rota.design.close`); some seconds for large servers too. `objective="load"`: the paper's design, candidates and weights
+    that balance the loads of the types (Eq. optimization, solved to optimality), in a loop in lexicographic order, with the best switching
+    rate. `objective="response-time"`: from there on everything is tuned on E[T], never for the worse. `max_response_time`, as
+    `{"train": 5.0}`, limits E[T_i] of some types, not with "load"; `Infeasible` if no policy that keeps the limits was found.
 
     `switching_rate` is kept if given; None means: choose it, `by` the exact E[T] (default where that is estimated to fit the time limit),
-    the prediction or a bound. `route`, `opening`: how an nMSR moves between schedules, see `rota.MSR`; "random" orders by `seed`, "search"
-    the best by prediction. `time_limit_s` is for all of it: what would take longer is left out, or done by the prediction.
+    the prediction or a bound. `route`, `opening`: how an nMSR moves between schedules, see `rota.MSR`; with objective "load", "random"
+    orders by `seed`, "search" the best by prediction; tuning starts from what is given. `time_limit_s` is for all of it: what would take
+    longer is left out, or done by the prediction.
     `rota.design.find_design` also says what was.
     """
     return find_design(*arguments, **options).policy

@@ -18,7 +18,7 @@ from rota.analysis import require_analyzable
 from rota.errors import Unstable
 from rota.model import System
 from rota.policy import MSR
-from rota.process import build_process
+from rota.process import ModulatingProcess, build_process
 
 __all__ = ["largest_stable_switching_rate"]
 
@@ -32,7 +32,11 @@ def largest_stable_switching_rate(system: System, policy: MSR) -> float:
     stable at no rate. (Where working states serve a type too little and switching states make up for it, too low a rate is unstable too.)
     """
     require_analyzable(policy)
-    process = build_process(system, policy.replace(switching_rate=1.0))
+    return edge_of_stability(system, build_process(system, policy.replace(switching_rate=1.0)))
+
+
+def edge_of_stability(system: System, process: ModulatingProcess) -> float:
+    """How many times as fast the timers of a process may run, as `largest_stable_switching_rate`."""
     served = process.stationary[:, None] * process.schedules  # at α = 1, the time of a cycle being 1
     R, S = process.working_fraction, 1 - process.working_fraction
     work = system.offered_work

@@ -22,7 +22,8 @@ import numpy as np
 from scipy.special import gammaincc, gammaln
 
 from rota.arrays import Array, Int
-from rota.capacity import Load, Units, integer_units, system_load
+from rota.capacity import Load, Units, integer_units
+from rota.capacity.load import attain, system_load
 from rota.errors import Infeasible
 from rota.model import System
 
@@ -32,6 +33,7 @@ _STEPS = 60  # of a bisection
 _POINTS = 400  # at which slopes are known
 _SMALL_PRICE = 0.05  # what a type costs at least, as a part of its largest share of a resource
 _LOAD_S = 0.3  # the load of a target need not be proved, only attained
+_KNOWN = 500  # schedules that are kept to start from
 _EDGE = 0.999  # the load of a target that was rounded up stays below this
 
 
@@ -54,6 +56,7 @@ class Marginals:
         share = (self.units.demand / self.units.capacity).max(axis=1)
         # A type that needs nothing scarce still needs something.
         self.price: Array = np.maximum(best.type_price, _SMALL_PRICE * share)
+        self._known = best.candidates  # and the schedules of the targets so far: those of the next one are near them
 
     def queue(self, slots: Array) -> Array:
         """q(x) (K,); infinite where x ≤ a, 0 for types that do not arrive."""
@@ -86,8 +89,9 @@ class Marginals:
         target = self.target(x)
         if target.load.load <= 1:
             return target
+        far = self.load_of(x, np.inf).load
         # The load is a convex function of the work: between a, of load ρ, and x this point has load τ at most.
-        part = (level - self.best.load) / (target.load.load - self.best.load)
+        part = (level - self.best.load) / (far - self.best.load)
         return self.target(self.work + min(part, 1.0) * (x - self.work))
 
     @cached_property
@@ -107,10 +111,25 @@ class Marginals:
         parts = [np.interp(-wanted[i], -slope[:, i], above) for i in range(len(wanted))]
         return np.where(self.arrives, self.work + np.array(parts) * np.sqrt(self.work), 0.0)
 
-    def target(self, slots: Array) -> Target:
-        """A target, with the load of a system that offers so much work."""
+    def target(self, slots: Array, enough: float = 1.0) -> Target:
+        """A target, with the load of a system that offers so much work. One above `enough` may be larger than need be."""
+        return Target(slots, self.load_of(slots, enough))
+
+    def load_of(self, slots: Array, enough: float) -> Load:
+        """A mix of schedules that serves these slots, of load at most `enough` if one was found; `enough` infinite: the least load."""
         system = self.system.replace(arrival_rate=slots * self.system.service_rate)
-        return Target(slots, system_load(system, gap=1e-4, time_limit_s=_LOAD_S))
+        if np.isinf(enough):
+            found = system_load(system, gap=1e-4, time_limit_s=_LOAD_S)
+        else:
+            found = attain(system, enough, known=self._known, time_limit_s=_LOAD_S)
+        both = np.vstack([found.candidates, self._known])
+        self._known = both[np.sort(np.unique(both, axis=0, return_index=True)[1])[:_KNOWN]]  # each once, the newest first
+        return found
+
+    def least_load(self, slots: Array) -> float:
+        """A lower bound on the load of so many slots: all jobs divisible, and y·x, as y·s ≤ 1 for every schedule s."""
+        fluid = slots @ self.units.demand / self.units.capacity
+        return max(float(fluid.max()), float(self.best.type_price @ slots))
 
 
 def rounded_up(marginals: Marginals, target: Target) -> Target:
@@ -122,8 +141,8 @@ def rounded_up(marginals: Marginals, target: Target) -> Target:
         middle = (low + high + 1) // 2
         chosen: Array = target.slots.copy()
         chosen[order[:middle]] = up[order[:middle]]
-        tried = marginals.target(chosen)
-        if tried.load.load <= _EDGE:
+        tried = marginals.target(chosen, _EDGE) if marginals.least_load(chosen) <= _EDGE else None
+        if tried is not None and tried.load.load <= _EDGE:
             best, low = tried, middle
         else:
             high = middle - 1

@@ -23,6 +23,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from rota.analysis import analyze
+from rota.analysis.means import SMALL_STATES, LoopMeans
 from rota.arrays import Array, Int
 from rota.capacity import Load, list_schedules
 from rota.capacity.schedules import LISTED
@@ -42,6 +43,7 @@ _SIMPLER = 1e-4  # a candidate less may cost this much
 _LEAST = 2e-3  # the least weight of a candidate, and
 _FASTEST = 10.0  # the fastest clock, in rings of the busiest schedule: beyond it there are hardly any working states
 _VALUES = 50  # exact values that must fit the time limit, or the prediction is tuned
+_MOST_STATES = 2000  # of the moves of a rota that drains in parallel: a corner beside a close schedule may need millions
 _NEVER = 1e100
 
 
@@ -150,12 +152,13 @@ class _Search:
         deadline: Deadline,
     ) -> None:
         self.system, self.keep_rate, self.limits, self.deadline = system, keep_rate, limits, deadline
+        self._last: tuple[object, LoopMeans | None] = (None, None)
         self.closed_form = start.preemption == "full" and not keep_rate
         # One yardstick for all policies: a prediction must not be compared with an exact value.
         self.remark, self.longest_s = "", np.inf
         self.by: Yardstick = by or "exact"
         answer = analyze(system, start, sizes="exponential")
-        if by is None and not self.closed_form and not (answer.stable and _VALUES * answer.exact_time_s <= deadline.budget_s):
+        if by is None and not self.closed_form and not (answer.stable and _VALUES * answer.means_time_s <= deadline.budget_s):
             self._predict(f"exact values of this process ({len(answer.process):,} states) take too long")
         self.pool = _pool(system, best_load)
         self.policy = start
@@ -169,7 +172,7 @@ class _Search:
             self._predict(f"exact values did not converge ({problem})")
             self.first = self.value = self.score(start)
         if self.by == "exact":
-            self.longest_s = max(answer.exact_time_s, deadline.budget_s / _VALUES)
+            self.longest_s = max(answer.means_time_s, deadline.budget_s / _VALUES)
 
     def _predict(self, why: str) -> None:
         self.by, self.remark = "prediction", f"{why}: the prediction was tuned"
@@ -199,9 +202,17 @@ class _Search:
         """The E[Q_i] by the yardstick; infinite if unstable or if exact values would take the time of many others."""
         if self.closed_form:
             return fast_switching_limit(self.system, policy)
-        answer = analyze(self.system, policy, sizes="exponential")
         nothing: Array = np.full(len(self.system.names), np.inf)
-        if not answer.stable or (self.by == "exact" and answer.exact_time_s > self.longest_s):
+        loop = self.loop(policy)
+        if loop is not None:
+            try:
+                return loop(policy.weights, policy.switching_rate)
+            except NotConverged:
+                if "first" not in vars(self):
+                    raise
+                return nothing
+        answer = analyze(self.system, policy, sizes="exponential")
+        if not answer.stable or (self.by == "exact" and answer.means_time_s > self.longest_s):
             return nothing
         try:
             queues: Array = answer.exact_means if self.by == "exact" else getattr(answer, self.by)
@@ -210,6 +221,16 @@ class _Search:
                 raise
             return nothing
         return queues
+
+    def loop(self, policy: MSR) -> LoopMeans | None:
+        """Exact mean queues of this loop of candidates at any weights and rate; None if it is too large, or the yardstick is another."""
+        if self.by != "exact" or self.closed_form:
+            return None
+        key = policy.candidates.tobytes(), policy.route, policy.opening
+        if self._last[0] != key:
+            loop = LoopMeans(self.system, policy)
+            self._last = key, loop if len(loop.process) <= SMALL_STATES else None
+        return self._last[1]
 
     def try_alone(self, start: MSR) -> None:
         """One schedule that serves every type, and no switching at all: often the best at low load."""
@@ -247,21 +268,25 @@ class _Search:
         if n == 1 or not np.isfinite(value):
             return policy, value
 
-        def build(x: Array) -> MSR:
+        def build(x: Array) -> tuple[Array, float]:
             weights = np.exp(np.append(x[: n - 1], 0.0) - max(x[: n - 1].max(), 0.0))
-            rate = float(np.exp(x[-1])) if clocked else policy.switching_rate
-            return policy.replace(weights=weights / weights.sum(), switching_rate=rate)
+            return weights / weights.sum(), float(np.exp(x[-1])) if clocked else policy.switching_rate
 
         def loss(x: Array) -> float:
             if self.out_of_time() or np.abs(x).max() > 40:
                 return _NEVER
-            tried = build(x)
-            if tried.weights.min() < _LEAST or (clocked and tried.switching_rate > fastest):
+            weights, rate = build(x)
+            if weights.min() < _LEAST or (clocked and rate > fastest):
                 return _NEVER
             try:
-                return min(self.score(tried), _NEVER)
-            except OutOfTime:
+                if loop is None:
+                    return min(self.score(policy.replace(weights=weights, switching_rate=rate)), _NEVER)
+                queues = loop(weights, rate)
+                return min(self.limits.charged(self.little(queues), queues), _NEVER)
+            except (OutOfTime, NotConverged):
                 return _NEVER
+
+        loop = self.loop(policy)
 
         fastest = _FASTEST * float((policy.candidates @ self.system.service_rate).max())
 
@@ -270,7 +295,10 @@ class _Search:
             x0 = np.append(x0, np.log(policy.switching_rate))
         options = {"xatol": 1e-4, "fatol": 1e-7 * value, "maxfev": 120 * len(x0), "initial_simplex": _simplex(x0)}
         found = minimize(loss, x0, method="Nelder-Mead", options=options)
-        return (build(found.x), float(found.fun)) if found.fun < value else (policy, value)
+        if not found.fun < value:
+            return policy, value
+        weights, rate = build(found.x)
+        return policy.replace(weights=weights, switching_rate=rate), float(found.fun)
 
     def proposals(self) -> Iterator[tuple[str, MSR]]:
         """Changes of the best policy, the cheap ones first."""
@@ -344,11 +372,19 @@ class _Search:
                 weights=np.insert(policy.weights * 0.9, at, 0.1),
                 route=route,
             )
+            if proposal.route == "parallel" and _parallel_states(proposal.candidates) > _MOST_STATES:
+                continue
             scored.append((self._rates(proposal)[1], len(scored), proposal))
             if self.out_of_time():
                 return
         for _, _, proposal in sorted(scored)[:6]:
             yield "a candidate more", proposal
+
+
+def _parallel_states(candidates: Int) -> float:
+    """The states between the candidates of a loop that drains in parallel: Π_i (1 + slots of type i that go) for each move."""
+    go = np.maximum(candidates - np.roll(candidates, -1, axis=0), 0)
+    return float((go + 1.0).prod(axis=1).sum())
 
 
 def _simplex(x0: Array) -> Array:

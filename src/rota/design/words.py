@@ -1,4 +1,4 @@
-"""Sentences on a design: how good its switching rate is, and whether preempting pays."""
+"""Sentences on a design: how close its schedules are, what the paper's design gives, how good the switching rate is, whether to preempt."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from rota.analysis import Analysis
+from rota.design.balanced import balanced_beside
 from rota.design.design import Design, break_even_setup_rate
 from rota.design.switching import SwitchingRate, choose_switching_rate
 from rota.policy import MSR
@@ -20,11 +21,14 @@ def explain_design(design: Design, analysis: Analysis, time_limit_s: float = 30.
     """Sentences about a design, given the analysis of its policy; those that would take too long to find are left out."""
     policy = design.policy
     found = [_about_the_distance(policy)] if design.objective == "close" else []
+    if design.objective != "load" and (balanced := balanced_beside(analysis.system, policy)) is not None:
+        found.append(f"The paper's design (balanced loads) has a mean response time of {balanced.words()}.")
     if len(policy.weights) < 2:  # nothing to switch to
         return tuple(found)
     if design.choice is not None and design.choice.policy is policy and policy.preemption != "full":  # not tuned since
         found.append(_about_the_rate(design.choice, analysis, time_limit_s))
-    if policy.preemption == "setup" and analysis.has_exact and _BREAK_EVEN * analysis.exact_time_s <= time_limit_s:
+    compared = design.objective != "close" and policy.preemption == "setup"  # the break-even rate is that of balanced loads
+    if compared and analysis.has_exact and _BREAK_EVEN * analysis.exact_time_s <= time_limit_s:
         found.append(_about_setups(break_even_setup_rate(analysis.system)))
     return tuple(found)
 
@@ -38,6 +42,8 @@ def _about_the_distance(policy: MSR) -> str:
     always, slots = int(W.min(axis=0).sum()), W.sum(axis=1)
     most = f"at most {int(moves.max())} job{'s' if moves.max() > 1 else ''}"
     switch = f"waits for {most} to end" if policy.preemption == "none" else f"stops {most}"
+    if not always:
+        return f"The {len(W)} schedules have no slots in common; a switch {switch}."
     return (
         f"The {len(W)} schedules have {always} of {int(slots.min())} to {int(slots.max())} slots in common, which never change; "
         f"a switch {switch}."

@@ -3,29 +3,39 @@
 from rota.policy.codec import policy_from_dict, policy_to_dict
 from rota.policy.custom import Custom
 from rota.policy.files import policy_from_json, policy_to_json, read_policy, save_policy
+from rota.policy.improved import Improved
 from rota.policy.lookup import as_policies, as_policy
 from rota.policy.msr import MSR, EmptySlots, Opening, Route, is_strongly_connected, msr_name, repeats_itself, stationary_law
 from rota.policy.plan_file import PlanFile, plan_file_from_json, plan_file_to_json, read_plan_file
 from rota.policy.queue_order import EASY, FCFS, FirstFit, ServerFilling
 from rota.policy.registry import POLICY_NAMES, Policy, Record, draws, policy_name, preempts, record_named, record_of, records, register
-from rota.policy.weights import MaxWeight, RandomizedTimers
+from rota.policy.server_needs import BalancedSplitting, CMuM, MostServersFirst, Quickswap
+from rota.policy.table import Tabulated
+from rota.policy.weights import MaxWeight, RandomizedTimers, StallingMaxWeight
 
 __all__ = [
     "EASY",
     "FCFS",
     "MSR",
     "POLICY_NAMES",
+    "BalancedSplitting",
+    "CMuM",
     "Custom",
     "EmptySlots",
     "FirstFit",
+    "Improved",
     "MaxWeight",
+    "MostServersFirst",
     "Opening",
     "PlanFile",
     "Policy",
+    "Quickswap",
     "RandomizedTimers",
     "Record",
     "Route",
     "ServerFilling",
+    "StallingMaxWeight",
+    "Tabulated",
     "as_policies",
     "as_policy",
     "draws",

@@ -16,17 +16,18 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from rota.arrays import Array, Int
-from rota.display import html_table, html_title, jobs_together, number, per_cent
+from rota.display import html_table, html_title, number, per_cent, rota_rows
 from rota.errors import BadSpec, Problem
 from rota.model import Preemption
 from rota.policy.registry import Policy, Record, register
 
-__all__ = ["MSR", "EmptySlots", "Opening", "Route", "is_strongly_connected", "msr_name", "repeats_itself", "stationary_law"]
+__all__ = ["MSR", "Backfill", "EmptySlots", "Opening", "Route", "is_strongly_connected", "msr_name", "repeats_itself", "stationary_law"]
 
 
 Route = Literal["type-order", "fastest-first", "parallel"]
 Opening = Literal["late", "early"]
 EmptySlots = Literal["virtual", "skip"]
+Backfill = bool | Literal["hold"]
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -38,6 +39,8 @@ class MSR(Policy):
     A schedule may come up more than once, as A in the loop A, B, A, C: each visit is a candidate with its own weight, and A runs for the
     sum of them.
     `setup_rate` γ: with preemption "setup" only.
+    `backfill`: what the schedule leaves free is filled from the queue. "hold", without preemption only: and when the clock rings, the
+    schedule is kept unless another candidate u has a larger weight Σ_i min(Q_i, u_i) Q_i.
 
     How an nMSR moves between two schedules: `route` is the order in which slots are drained, "type-order" (the paper's figure),
     "fastest-first" (shortest expected draining time), "parallel" (all that must go at once), or one order of the types per candidate, for
@@ -52,7 +55,7 @@ class MSR(Policy):
     preemption: Preemption
     switching_rate: float
     setup_rate: float | None
-    backfill: bool
+    backfill: Backfill
     route: Route | tuple[tuple[int, ...], ...]
     opening: Opening
     empty_slots: EmptySlots
@@ -66,7 +69,7 @@ class MSR(Policy):
         preemption: Preemption = "full",
         switching_rate: float | None = None,
         setup_rate: float | None = None,
-        backfill: bool = False,
+        backfill: Backfill = False,
         route: Route | Sequence[Sequence[int]] = "type-order",
         opening: Opening = "late",
         empty_slots: EmptySlots = "virtual",
@@ -75,8 +78,8 @@ class MSR(Policy):
     ) -> None:
         W = _candidates(candidates)
         n, K = W.shape
-        if not isinstance(backfill, bool | np.bool_):
-            raise BadSpec([Problem("backfill", "must be True or False", backfill)])
+        if not isinstance(backfill, bool | np.bool_) and backfill != "hold":
+            raise BadSpec([Problem("backfill", 'must be True, False or "hold"', backfill)])
         G = None if generator is None else _generator(generator, n)
         pi = _weights(weights, n, G)
         problems = _choice_problems(preemption, opening, empty_slots)
@@ -90,6 +93,8 @@ class MSR(Policy):
             alpha = implied if alpha is None else alpha
         if (n > 1 or alpha is not None) and not _is_positive(alpha):
             problems.append(Problem("switching_rate", "must be positive and finite", alpha))
+        if backfill == "hold" and preemption != "none":
+            problems.append(Problem("backfill", 'can be "hold" with preemption = "none" only', backfill))
         if preemption == "setup" and setup_rate is None:
             problems.append(Problem("setup_rate", 'is missing: preemption = "setup" needs it'))
         elif preemption != "setup" and setup_rate is not None:
@@ -113,7 +118,7 @@ class MSR(Policy):
             ("preemption", preemption),
             ("switching_rate", float(alpha) if alpha is not None else 1.0),
             ("setup_rate", None if setup_rate is None else float(setup_rate)),
-            ("backfill", bool(backfill)),
+            ("backfill", backfill if isinstance(backfill, str) else bool(backfill)),
             ("route", orders),
             ("opening", opening),
             ("empty_slots", empty_slots),
@@ -139,13 +144,15 @@ class MSR(Policy):
         return f"<MSR, preemption {self.preemption}, switching rate {self.switching_rate:.4g}: {rota}>"
 
     def _repr_html_(self) -> str:
-        about = [f"MSR, preemption {self.preemption}", f"switching rate {number(self.switching_rate)}"]
+        about = [f"MSR, preemption {self.preemption}"]
+        about += [f"switching rate {number(self.switching_rate)}"] if len(self.weights) > 1 else []
         about += [f"setup rate {number(self.setup_rate)}"] if self.setup_rate is not None else []
         about += ["backfilling"] if self.backfill else []
-        rows = [
-            (per_cent(weight), jobs_together(row, self.names) if self.names else str(tuple(row.tolist())))
-            for row, weight in zip(self.candidates, self.weights, strict=True)
-        ]
+        about += ["held by the queues"] if self.backfill == "hold" else []
+        if self.names:
+            rows = rota_rows(self.candidates.tolist(), self.weights.tolist(), self.names, 1)
+        else:
+            rows = [(per_cent(weight), str(tuple(row.tolist()))) for row, weight in zip(self.candidates, self.weights, strict=True)]
         return html_title(", ".join(about)) + html_table(["working time", "jobs together"], rows, left=(1,))
 
     def __hash__(self) -> int:
@@ -272,17 +279,18 @@ def _route(route: Route | Sequence[Sequence[int]], n: int, K: int, problems: lis
 _LETTERS: dict[Preemption, str] = {"full": "p", "none": "n", "setup": "s"}  # the paper's
 
 
-def msr_name(preemption: Preemption, backfill: bool = False) -> str:
-    """What an MSR is called: pMSR, nMSR or sMSR, with "+backfill" where gaps are filled from the queue."""
-    return f"{_LETTERS[preemption]}MSR{'+backfill' if backfill else ''}"
+def msr_name(preemption: Preemption, backfill: Backfill = False) -> str:
+    """What an MSR is called: pMSR, nMSR or sMSR, with "+backfill" where gaps are filled from the queue, "+hold" where it also holds."""
+    return f"{_LETTERS[preemption]}MSR{'+hold' if backfill == 'hold' else '+backfill' if backfill else ''}"
 
 
-def _register(preemption: Preemption, backfill: bool, title: str, colour: str, mark: str, plan: int, note: str) -> None:
+def _register(preemption: Preemption, backfill: Backfill, title: str, colour: str, mark: str, plan: int | None, note: str) -> None:
+    rule = "HOLD_RULE" if backfill == "hold" else f"{preemption.upper()}_RULE"
     register(
         Record(
             name=msr_name(preemption, backfill),
             policy=MSR,
-            rule=f"rota.decide.backfill:{preemption.upper()}_RULE" if backfill else "rota.decide.msr:MSR_RULE",
+            rule=f"rota.decide.backfill:{rule}" if backfill else "rota.decide.msr:MSR_RULE",
             title=title,
             preemption=preemption,
             throughput_optimal=not backfill,  # theory says nothing about backfilling
@@ -294,7 +302,7 @@ def _register(preemption: Preemption, backfill: bool, title: str, colour: str, m
             designed=True,
             draws=True,
             plan=plan,
-            looks_at="order of arrival" if backfill else "no",
+            looks_at="lengths" if backfill == "hold" else "order of arrival" if backfill else "no",
             stability_note=note,
         )
     )
@@ -306,3 +314,4 @@ _register("setup", False, "the rota with setups", "#882255", "triangle-down", 81
 _register("full", True, "the rota with backfilling", "#47D2E8", "triangle-up", 70, "not proved")
 _register("none", True, "the rota with backfilling, without preemption", "#AB6D6C", "cross", 90, "not proved")
 _register("setup", True, "the rota with setups and backfilling", "#BE6DF2", "circle", 80, "not proved")
+_register("none", "hold", "the rota with backfilling that the queues hold, without preemption", "#871EFF", "square", None, "not proved")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from rota.errors import BadSpec, Problem, problems_of
 from rota.model import Preemption
@@ -32,6 +32,12 @@ def _known_route(route: Any) -> Any:
     return route
 
 
+def _known_backfill(backfill: Any) -> Any:
+    if not isinstance(backfill, bool) and backfill != "hold":
+        raise ValueError("must be true or false, or 'hold'")
+    return backfill
+
+
 class _Candidate(_Strict):
     weight: Positive
     jobs: dict[str, Annotated[int, Field(ge=0, strict=True)]]
@@ -42,7 +48,7 @@ class _MSRFile(_Strict):
     preemption: Preemption
     switching_rate: Positive
     setup_rate: Positive | None = None
-    backfill: StrictBool = False
+    backfill: Annotated[Any, AfterValidator(_known_backfill)] = False
     route: Annotated[Any, AfterValidator(_known_route)] = "type-order"
     opening: Opening = "late"
     empty_slots: EmptySlots = "virtual"

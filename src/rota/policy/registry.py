@@ -60,7 +60,7 @@ class Record:
     where: Mapping[str, object] = field(default_factory=dict)  # the fields that give the policy this name
     kind: str = ""  # in files; the name if not given
     codec: str = "rota.policy.codec:PLAIN"  # how the fields are written, as "module:name"
-    designed: bool = False  # made for a system by `rota.design_policy`: the name alone is no policy
+    designed: bool = False  # made for a system, by `rota.design_policy` or `rota.optimal_policy`: the name alone is no policy
     draws: bool = False  # random numbers of its own
     plan: int | None = None  # its place in what `rota.plan` compares, from simple to complex; None: not compared
     looks_at: str = "no"  # the queues: "order of arrival", "lengths"

@@ -1,4 +1,4 @@
-"""Policies that weigh schedules by queue lengths, as plain data: MaxWeight and Randomized-Timers."""
+"""Policies that weigh schedules by queue lengths, as plain data: MaxWeight, Stalling MaxWeight, Randomized-Timers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rota.arguments import is_real
 from rota.errors import BadSpec, Problem
 from rota.policy.registry import Policy, Record, register
 
-__all__ = ["MaxWeight", "RandomizedTimers"]
+__all__ = ["MaxWeight", "RandomizedTimers", "StallingMaxWeight"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,33 @@ register(
         kind="max-weight",
         plan=40,
         looks_at="lengths",
+    )
+)
+
+
+@dataclass(frozen=True)
+class StallingMaxWeight(Policy):
+    """Fills the slots of one schedule until it weighs less than `share` of the best; then waits until none runs. Never preempts."""
+
+    share: float = 0.9
+
+    def __post_init__(self) -> None:
+        if not (is_real(self.share) and 0 < self.share < 1):
+            raise BadSpec([Problem("share", "must be above 0 and below 1", self.share)])
+
+
+register(
+    Record(
+        name="stalling-max-weight",
+        policy=StallingMaxWeight,
+        rule="rota.decide.weights:STALLING_RULE",
+        title="Stalling MaxWeight",
+        preemption="none",
+        throughput_optimal=False,
+        colour="#13199C",
+        mark="cross",
+        looks_at="lengths",
+        stability_note="up to a share of the load",
     )
 )
 

@@ -17,6 +17,7 @@ import numpy as np
 from rota.arrays import Array, Int
 from rota.capacity import Units, integer_units
 from rota.errors import BadSpec, Infeasible, Problem
+from rota.kernel import compiled
 from rota.model import System
 from rota.model.system import check_system
 from rota.policy import MSR, is_strongly_connected, stationary_law
@@ -175,15 +176,7 @@ class _Builder:
         """With opening "early": the schedule plus those new slots of candidate b that fit already, types in order."""
         if self.policy.opening == "late":
             return schedule
-        schedule = schedule.copy()
-        residual = self.units.capacity - schedule @ self.units.demand
-        for i in np.flatnonzero(self.policy.candidates[b] > schedule):
-            need = self.units.demand[i]
-            most = int(np.min(residual[need > 0] // need[need > 0]))
-            count = min(int(self.policy.candidates[b][i] - schedule[i]), most)
-            schedule[i] += count
-            residual = residual - count * need
-        return schedule
+        return _opened(schedule, self.policy.candidates[b], self.units.demand, self.units.capacity)
 
     def order(self, a: int, b: int) -> Sequence[int]:
         """The order in which the types are drained."""
@@ -210,8 +203,37 @@ class _Builder:
         )
 
 
+@compiled
+def _opened(schedule: Int, wanted: Int, demand: Int, capacity: Int) -> Int:
+    """The schedule with as many more slots as are wanted and fit, types in order."""
+    K, R = demand.shape
+    opened = schedule.copy()
+    residual = capacity.copy()
+    for i in range(K):
+        for r in range(R):
+            residual[r] -= schedule[i] * demand[i, r]
+    for i in range(K):
+        count = wanted[i] - opened[i]
+        for r in range(R):
+            if demand[i, r] > 0:
+                count = min(count, residual[r] // demand[i, r])
+        if count > 0:
+            opened[i] += count
+            for r in range(R):
+                residual[r] -= count * demand[i, r]
+    return opened
+
+
 def draining_time(system: System, a: Int, b: Int) -> Array:
     """Expected time to drain each type from a_i to b_i slots alone, Σ_k 1/(k μ_i) over k = b_i+1 … a_i (K,)."""
-    return np.array(
-        [sum(1.0 / k for k in range(int(low) + 1, int(high) + 1)) / mu for low, high, mu in zip(b, a, system.service_rate, strict=True)]
-    )
+    return _draining_time(a, b, system.service_rate)
+
+
+@compiled
+def _draining_time(a: Int, b: Int, mu: Array) -> Array:
+    times = np.zeros(len(mu))
+    for i in range(len(mu)):
+        for k in range(b[i] + 1, a[i] + 1):
+            times[i] += 1.0 / k
+        times[i] /= mu[i]
+    return times

@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg import lu_factor
 from scipy.sparse.linalg import splu
 
 from rota.arrays import Array, Int
@@ -110,6 +111,12 @@ class ModulatingProcess:
             law = splu(balance).solve(np.append(np.zeros(N - 1), 1.0))
         law.flags.writeable = False
         return law
+
+    @cached_property
+    def potentials(self) -> tuple[Array, Int]:
+        """The factors (LU) of G − 1·stationary, which is not singular, for G Δ = b with stationary·Δ = 0: the same for all types."""
+        factors, pivots = lu_factor(self.generator.toarray() - self.stationary)
+        return factors, pivots
 
     @property
     def mean_schedule(self) -> Array:

@@ -16,7 +16,7 @@ from rota.report.distributions import ccdf_table, response_time_ccdf
 from rota.report.packing import schedules
 from rota.report.page_parts import html_table, plus_minus, policies_side_by_side, value
 from rota.report.save import PAGE_POLICY, chart_script, library_script
-from rota.study.plan_words import in_three, title_of
+from rota.study.plan_words import beside_the_paper, in_three, title_of
 
 if TYPE_CHECKING:
     from rota.study import Plan
@@ -30,7 +30,7 @@ def plan_html(plan: Plan, *, source: str = "the system", command: str | None = N
     """The page. `source`: the file's name; `command`: what repeats the plan; `spec`: the file's text, made from the system if absent."""
     charts = {
         "policies": policies_side_by_side(plan),
-        "rota": schedules(plan.rota, plan.system, title="What runs together"),
+        "rota": schedules(_shown(plan), plan.system, title="What runs together", common=True),
         "tails": response_time_ccdf(ccdf_table(plan.results)).properties(width=640),
         "loads": response_times_against_load(plan.by_load, title="Mean response time as load grows").properties(width=640, height=380),
     }
@@ -133,18 +133,30 @@ def _limits(plan: Plan) -> str:
 # ---------------------------------------------------------------------------------------------------------------- the rota
 
 
+def _shown(plan: Plan) -> MSR:
+    """The rota to draw: that of the policy recommended, or the best one where another kind of policy is."""
+    return plan.recommended if isinstance(plan.recommended, MSR) else plan.rota
+
+
 def _rota(plan: Plan) -> str:
-    own = msr_name(plan.system.preemption)
+    shown, chosen = _shown(plan), isinstance(plan.recommended, MSR)
+    common = shown.candidates.min(axis=0).any()
+    what = "Sets of jobs that fit the server together, and the part of the working time that each set gets"
+    if len(shown.weights) == 1:
+        parts = "One set of jobs, which always runs: nothing ever switches."
+    elif common:
+        parts = f"{what}: what they have in common always runs, the rest takes turns."
+    else:
+        parts = f"{what}."
+    rate = f" The clock rings {value(shown.switching_rate)} times per unit of working time." if len(shown.weights) > 1 else ""
+    role = "" if chosen else " It is not recommended at this load; designed for a higher one, a rota can serve any load below 1."
     filled = plan.results[msr_name(plan.system.preemption, backfill=True)].policy
-    same = np.array_equal(filled.candidates, plan.rota.candidates) if hasattr(filled, "candidates") else False
-    chosen = isinstance(plan.recommended, MSR)
-    role = "" if chosen else " It is not recommended at this load, but it can serve the highest load."
-    other = "" if same else " With backfilling another rota does better; it is in the comparison below."
-    one = " It has one set of jobs only, so it never switches." if len(plan.rota.weights) == 1 else ""
-    switching = f" The clock rings {value(plan.rota.switching_rate)} times per unit of working time." if not one else ""
-    return f"""<h2>The best rota</h2>
-<p>Sets of jobs that fit the server together, and the part of the working time that each set gets; tuned on the mean response time
-({own}).{one}{switching}{role}{other}</p>
+    same = isinstance(filled, MSR) and np.array_equal(filled.candidates, shown.candidates)
+    other = "" if chosen or same else " With backfilling another rota does better; it is in the comparison below."
+    name = plan.recommended_name if chosen else msr_name(plan.system.preemption)
+    return f"""<h2>The {"rota to run" if chosen else "best rota"}</h2>
+<p>{parts}{rate} This is {escape(name)}.{role}{other}</p>
+<p>{escape(beside_the_paper(plan))}</p>
 {_chart("rota")}"""
 
 
@@ -283,6 +295,6 @@ def _how(plan: Plan, command: str, spec: str) -> str:
     policy = escape(policy_to_json(plan.recommended))
     return f"""<h2>How this was made</h2>
 <dl>{listed}</dl>
-<p>The same seed gives the same jobs. Tuning a rota stops by the clock, so on another machine the rota may differ a little.</p>
+<p>The same seed gives the same jobs. The design of a rota stops by the clock, so on another machine the rota may differ a little.</p>
 <details open><summary>The system</summary><pre>{escape(spec)}</pre></details>
 <details><summary>The recommended policy, as a file</summary><pre>{policy}</pre></details>"""

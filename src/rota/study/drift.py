@@ -107,7 +107,7 @@ def _designed(system: System) -> MSR | str:
         names=[name for name, there in zip(system.names, present, strict=True) if there],
     )
     try:
-        policy = design_policy(here, by="prediction")
+        policy = design_policy(here, objective="load", by="prediction")
     except RotaError as error:
         return str(error)
     candidates = np.zeros((len(policy.candidates), len(present)), dtype=np.int64)

@@ -22,8 +22,8 @@ from rota.study.workloads import named_workload
 
 __all__ = ["MSR_NAMES", "grid", "numbers"]
 
-MSR_NAMES = tuple(record.name for record in records() if record.designed)
-_WITH_SETUPS = [record.name for record in records() if record.designed and record.preemption == "setup"]
+MSR_NAMES = tuple(record.name for record in records() if record.policy is MSR)
+_WITH_SETUPS = [record.name for record in records() if record.policy is MSR and record.preemption == "setup"]
 _MOST = 10_000  # numbers on one axis
 JOBS = 1_000_000  # of a workload without end
 
@@ -207,7 +207,7 @@ class _ToDesign:
 
 def _known(given: Policy | str | Path, system: System) -> _Known | _ToDesign:
     record = record_named(given) if isinstance(given, str) else None
-    if record is not None and record.designed:
+    if record is not None and record.policy is MSR:
         return _ToDesign(record)
     policy = as_policy(given, place="policies", more=MSR_NAMES)
     if isinstance(policy, MSR) and policy.names is None:  # its text calls the types by name

@@ -72,8 +72,9 @@ def heavy_traffic_ratio(
 ) -> HeavyTrafficRatio:
     """The constant C of Theorem ht for a policy against MaxWeight; sizes are taken as exponential.
 
-    Only the mix of arrivals matters, not the rates themselves. The policy must be stable up to load 1, as `rota.design_policy(system,
-    "full")` is; one that loses time on switching is not. `load`, `jobs` and `seed` are for `max_weight="simulation"`.
+    Only the mix of arrivals matters, not the rates themselves. The policy must be stable up to load 1, as that of
+    `rota.design_policy(system, "full", objective="load")` is; one that loses time on switching is not. `load`, `jobs` and `seed` are for
+    `max_weight="simulation"`.
     """
     if max_weight not in ("collapse", "simulation"):
         raise BadSpec([Problem("max_weight", 'must be "collapse" or "simulation"', max_weight)])
@@ -104,6 +105,6 @@ def _msr_constant(system: System, policy: MSR, best: Load) -> float:
         raise Infeasible(
             f"the policy is stable up to load {1 / edge.load[i]:.4g} only, where type {system.names[i]!r} has too few slots, "
             "and MaxWeight up to 1: the ratio has no bound. "
-            'Use a policy that loses no time on switching, as rota.design_policy(system, "full")'
+            'Use one that balances loads and loses no time on switching, as rota.design_policy(system, "full", objective="load")'
         )
     return float(edge.heavy_traffic_constant[edge.load > 1 - _EDGE].sum())

@@ -17,6 +17,7 @@ from rota import __version__
 from rota.analysis import Analysis
 from rota.arguments import is_real, whole
 from rota.capacity import Load, system_load
+from rota.design import MeanResponse
 from rota.display import html_lines, html_table, number, verdict_cells
 from rota.errors import BadSpec, Infeasible, Problem, Unstable
 from rota.model import System
@@ -49,7 +50,7 @@ class Plan:
     """The answers. `comparison` is at the system's own load, on `jobs` jobs; `by_load` and `limits` are on `grid_jobs` each.
 
     `rota` is the best one without backfilling, and `analysis` its analysis: with the sizes as given if `as_given`, otherwise with
-    exponential sizes.
+    exponential sizes. `balanced` is the mean response time of the paper's design, with the same sizes.
     """
 
     system: System
@@ -57,6 +58,7 @@ class Plan:
     rota: MSR
     analysis: Analysis
     as_given: bool
+    balanced: MeanResponse
     comparison: Comparison
     by_load: pl.DataFrame
     limits: dict[str, Limit]
@@ -177,6 +179,7 @@ def plan(
     rotas = design_rotas(best, jobs=grid_jobs, seed=seed + 1, time_limit_s=tuning_s, tell=simulating)
     rota = rotas[system.preemption].plain
     analysis, as_given = analysis_of(system, rota)
+    balanced = MeanResponse.of(analysis_of(system, rotas[system.preemption].balanced)[0])
     policies = policies_of(system, rotas)
     comparison = compare(system, list(policies.values()), jobs=jobs, seed=seed, progress=simulating)
     if any(result.interrupted for result in comparison.results):
@@ -194,6 +197,7 @@ def plan(
         rota=rota,
         analysis=analysis,
         as_given=as_given,
+        balanced=balanced,
         comparison=comparison,
         by_load=_table(rows),
         limits=limits,

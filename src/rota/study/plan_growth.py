@@ -126,4 +126,5 @@ def _at(load: Load, policy: Policy, at: float) -> tuple[System, Policy]:
         return there.system, policy
     from rota.design import design_policy
 
-    return there.system, design_policy(there.system, policy.preemption, load=there, time_limit_s=_DESIGN_S).replace(backfill=True)
+    balanced = design_policy(there.system, policy.preemption, load=there, objective="load", time_limit_s=_DESIGN_S)
+    return there.system, balanced.replace(backfill=True)

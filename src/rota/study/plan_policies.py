@@ -24,9 +24,10 @@ _BALANCED_S = 4.0  # for the balanced rota at each load
 
 @dataclass(frozen=True)
 class Rotas:
-    """The rotas of a system for one preemption model: one to analyse, and one that fills gaps from the queue as well."""
+    """The rotas of a system for one preemption model: the close one, the paper's, and the better of them that fills gaps from the queue."""
 
     plain: MSR
+    balanced: MSR
     backfilled: MSR
 
 
@@ -35,17 +36,18 @@ def design_rotas(
 ) -> dict[Preemption, Rotas]:
     """Rotas for every model that the system allows: a server that can stop jobs after a setup may also let them run to their end.
 
-    `plain` is tuned on its mean response time, for `time_limit_s` at most. Theory says nothing about backfilling, so which rota is best
-    with it, the balanced or the tuned one, is measured on `jobs` jobs of their own.
+    `plain` is a close rota, chosen and tuned on its mean response time, for `time_limit_s` at most. Theory says nothing about backfilling,
+    so which rota is best with it, the balanced or the close one, is measured on `jobs` jobs of their own.
     """
     system, found = load.system, {}
     for model in _MODELS[system.preemption]:
-        balanced = design_policy(system, model, load=load, time_limit_s=_BALANCED_S)
-        plain = design_policy(system, model, load=load, objective="response-time", time_limit_s=time_limit_s)
+        balanced = design_policy(system, model, load=load, objective="load", time_limit_s=_BALANCED_S)
+        plain = design_policy(system, model, load=load, objective="close", time_limit_s=time_limit_s)
         choices = [policy.replace(backfill=True) for policy in (plain, balanced)]
         if plain == balanced:
             choices = choices[:1]
-        found[model] = Rotas(plain, choices[0] if len(choices) == 1 else min(choices, key=lambda p: _measured(system, p, jobs, seed, tell)))
+        best = choices[0] if len(choices) == 1 else min(choices, key=lambda policy: _measured(system, policy, jobs, seed, tell))
+        found[model] = Rotas(plain, balanced, best)
     return found
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rota.capacity import Load
+from rota.design import MeanResponse
 from rota.errors import Unstable
 from rota.policy import msr_name, record_named
 from rota.simulation import Result, compare_pair
@@ -20,7 +21,7 @@ from rota.study.plan_growth import Limit
 if TYPE_CHECKING:
     from rota.study.plan import Plan
 
-__all__ = ["choose", "in_three", "in_words", "overload_text", "title_of", "worse_off"]
+__all__ = ["beside_the_paper", "choose", "in_three", "in_words", "overload_text", "title_of", "worse_off"]
 
 _SAME = 0.01  # relative: a smaller difference does not matter in practice
 _UNSURE = 0.1  # relative: a mean that is worse by more than this is never called as good, even if the difference is not significant
@@ -80,6 +81,7 @@ def in_words(plan: Plan) -> list[str]:
         *plan.reason.split("\n"),
         *(_against(plan, other) for other in reversed(_COMMON) if other != name),
         *_rota_words(plan),
+        beside_the_paper(plan),
         _growth(plan),
         *plan.load.explain().split("\n")[1:],
     ]
@@ -161,6 +163,22 @@ def _rota_words(plan: Plan) -> list[str]:
         return [f"The rota with backfilling takes {filled.mean_response_time:.4g}: no significant difference at this load."]
     more = f"{difference.mean:.3g} ± {difference.interval:.2g}"
     return [f"The rota with backfilling takes {filled.mean_response_time:.4g} at this load, {more} more."]
+
+
+def beside_the_paper(plan: Plan) -> str:
+    """The mean response times of the rota and of the paper's design, and how they are known."""
+    own, balanced = MeanResponse.of(plan.analysis), plan.balanced
+    sizes = "" if plan.as_given else ", if sizes were exponential"
+    if own.exact and balanced.exact:
+        how = "both exact"
+    elif own.exact or balanced.exact:
+        how = f"the {'first' if own.exact else 'second'} exact, the other a lower bound"
+    else:
+        how = "both lower bounds"
+    return (
+        f"The rota without backfilling has a mean response time of {own.words()}; "
+        f"the paper's design, with balanced loads, has {balanced.words()} ({how}{sizes})."
+    )
 
 
 def overload_text(best: Load, capacity: float | None) -> str:

@@ -99,11 +99,11 @@ def _policy_of(definition: str, text: str) -> Policy:
         return policy_from_text(definition)
     system, model, alpha, gamma = _system_of(text), fields["design"], fields["switching_rate"], fields["setup_rate"]
     if not fields["backfill"]:
-        return design_policy(system, model, load=_load_of(text), switching_rate=alpha, setup_rate=gamma)
+        return design_policy(system, model, load=_load_of(text), switching_rate=alpha, setup_rate=gamma, objective="load")
     if alpha is None:
-        return design_policy(system, model, load=_load_of(text), setup_rate=gamma).replace(backfill=True)
+        return design_policy(system, model, load=_load_of(text), setup_rate=gamma, objective="load").replace(backfill=fields["backfill"])
     # With backfilling a rota may be stable at a switching rate at which it is unstable without: the simulation finds out.
-    return balanced_policy(system, _load_of(text), model, setup_rate=gamma).replace(switching_rate=alpha, backfill=True)
+    return balanced_policy(system, _load_of(text), model, setup_rate=gamma).replace(switching_rate=alpha, backfill=fields["backfill"])
 
 
 @lru_cache(maxsize=64)

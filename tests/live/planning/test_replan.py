@@ -56,9 +56,23 @@ def test_a_rota_is_designed_anew(system, quick, planned):
         assert one.p50 < one.p95 < one.p99
 
 
-def test_a_rota_that_is_as_good_stays(system, planned):
-    """Designed for these very rates, it is not swapped for its like."""
-    designed = policy_from_json(planned.policy)
+def test_routes_of_the_old_rota_bind_nothing(system, quick):
+    """A rota with draining orders of its own is designed anew: the new one has other candidates, and its own way to switch."""
+    found = plan(system, quick.replace(route=[[2, 1, 0], [1, 0, 2]]))
+    policy = policy_from_json(found.policy)
+    assert not found.kept
+    assert isinstance(policy.route, str)
+    assert policy.opening == "early"
+
+
+def test_a_rota_that_is_as_good_stays():
+    """Designed for these very rates, it is not swapped for its like. On a large server it is one schedule, which never switches."""
+    system = rota.System([1024], [[1], [8]], [384, 57.6], [1, 1], names=["small", "large"], preemption="none")
+    corners = rota.MSR([[0, 128], [1024, 0]], [0.5, 0.5], "none", 0.1, names=system.names)
+    first = plan(system, corners)
+    designed = policy_from_json(first.policy)
+    assert not first.kept
+    assert len(designed.weights) == 1
     again = plan(system, designed)
     assert again.kept
     assert policy_from_json(again.policy) == designed

@@ -219,7 +219,10 @@ def _plan(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _designed(load: Load, old: MSR, time_limit_s: float, jobs: int, seed: int) -> tuple[MSR, bool]:
-    """A new rota of the same kind, or the old one if that is as good; and whether the old one is kept."""
+    """A new rota of the same kind, or the old one if that is as good; and whether the old one is kept.
+
+    How slots drain and open is chosen anew with the candidates: routes of the old ones say nothing about the new ones.
+    """
     from rota.design import design_policy
     from rota.simulation import simulate
 
@@ -229,9 +232,7 @@ def _designed(load: Load, old: MSR, time_limit_s: float, jobs: int, seed: int) -
         old.preemption,
         load=load,
         setup_rate=old.setup_rate,
-        objective="response-time",
-        route=old.route if isinstance(old.route, str) else "type-order",
-        opening=old.opening,
+        objective="close",
         time_limit_s=time_limit_s / 3,
     ).replace(backfill=old.backfill, empty_slots=old.empty_slots)
     if old.names != system.names:

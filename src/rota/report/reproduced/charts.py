@@ -13,8 +13,8 @@ from rota.report.against import queue_against_setup_rate, queue_against_switchin
 from rota.report.distributions import queue_length_distribution
 from rota.report.packing import schedules
 from rota.report.states import process_graph
-from rota.report.style import GREY, HEIGHT, INK, WIDTH, beside, log_axis, number, policy_colours, policy_shapes, styled
-from rota.study.reproduce.borg import PAPER, paper_table
+from rota.report.style import GREY, HEIGHT, INK, WIDTH, beside, log_axis, number, policy_colour, policy_colours, policy_shape, styled
+from rota.study.reproduce.borg import CLOSE, PAPER, paper_table
 from rota.study.reproduce.processes import example_processes
 from rota.study.reproduce.vm import best_plan, printed_policy, vm_system
 
@@ -22,6 +22,7 @@ __all__ = ["charts_of"]
 
 Tables = Mapping[str, pl.DataFrame]
 _QUEUE = "mean queue length (types weighted by arrivals)"
+_LOOKS = dict(zip(CLOSE, ("nMSR", "nMSR+hold"), strict=True))  # colours and marks of policies that the Borg picture has not
 _TURN = 0.7  # from low to high load
 _MARK = 4.0  # pixels that a bar must reach up or down to be seen: half of the mark on it is 3.5
 
@@ -146,7 +147,7 @@ def _intervals(chart: Any, table: pl.DataFrame) -> str:
 
 
 def _borg(tables: Tables) -> dict[str, Any]:
-    ours = tables["borg"].filter(pl.col("policy").is_in(list(PAPER)))
+    ours = tables["borg"].filter(pl.col("policy").is_in([*PAPER, *CLOSE]))
     paper = paper_table().rename({"paper": "mean_response_time"})
     seen = pl.concat([ours["mean_response_time"], paper["mean_response_time"], ours["least"], ours["most"]]).drop_nulls()
     span = float(seen.min()) / 1.3, float(seen.max()) * 1.3  # type: ignore[arg-type]
@@ -166,9 +167,11 @@ def _panel(data: pl.DataFrame, names: list[str], span: tuple[float, float], titl
     x = alt.X(
         "load:Q", title="nominal load ρ", scale=alt.Scale(zero=False, nice=False, padding=12), axis=alt.Axis(format=".2~f", tickCount=8)
     )
-    color = alt.Color("policy:N", scale=policy_colours(names), title=None, legend=alt.Legend(symbolOpacity=1))
-    rim = alt.Stroke("policy:N", scale=policy_colours(names), legend=None)
-    shape = alt.Shape("policy:N", scale=policy_shapes(names), title=None)
+    looks = [_LOOKS.get(name, name) for name in names]
+    colours = alt.Scale(domain=names, range=[policy_colour(name) for name in looks])
+    color = alt.Color("policy:N", scale=colours, title=None, legend=alt.Legend(symbolOpacity=1))
+    rim = alt.Stroke("policy:N", scale=colours, legend=None)
+    shape = alt.Shape("policy:N", scale=alt.Scale(domain=names, range=[policy_shape(name) for name in looks]), title=None)
 
     def y(field: str) -> Any:
         return log_axis(alt.Y, field, "mean response time E[T] (s)", *span)

@@ -3,6 +3,9 @@
 The paper samples a month of one Borg cell down to a share of 0.01983·ρ, leaves out jobs above 2e5 s and plays the sample in a loop. The
 nominal load ρ counts the long jobs: 1 is where all jobs of ten types would just fill one server. Here the month is the made one of
 `rota.traces.borg` (fitted to First-Fit up to load 0.6 and nothing else), or a trace given, with the share that makes its load ρ.
+
+Two curves are not the paper's: a close nMSR (`rota.design_policy(…, objective="close")`) designed for the same sample, with and without
+backfilling.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import numpy as np
 import polars as pl
 
 from rota.capacity import Load, system_load
+from rota.design import design_policy
 from rota.errors import Infeasible
 from rota.model import System
 from rota.policy import MSR, FirstFit, MaxWeight, Policy, RandomizedTimers
@@ -27,7 +31,7 @@ from rota.study.reproduce.spread import spread
 from rota.traces import Trace, open_trace
 from rota.traces.borg import BorgModel, borg_month
 
-__all__ = ["FIGURE", "PAPER", "model_system", "paper_table"]
+__all__ = ["CLOSE", "FIGURE", "PAPER", "borg_sample", "model_system", "paper_table"]
 
 # Mean response times in seconds, the numbers that the paper's figure shows, at loads 0.1 … 0.9.
 _LOADS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -39,17 +43,20 @@ PAPER = {
     "pMSR+backfill": (268.604, 300.102, 713.528, 3058.72, 6487.91, 11282.6, 18492.0, 26740.2, 38929.9),
     "nMSR+backfill": (297.64, 352.418, 832.368, 3054.81, 6398.39, 10979.2, 17605.0, 24968.4, 33279.4),
 }
+CLOSE = ("close nMSR", "close nMSR+backfill")  # beside the paper's
 _FULL = 0.01983  # the share at ρ = 1
 _LONG_S = 2e5
 _TYPES = 10
 _DESIGNED_AT = 0.9
 _ALPHA_FULL, _ALPHA_NONE = 0.1, 3.6e-6
+_CLOSE_S = 4.0  # for the design of the close rota
 
 
 def _compute(settings: Settings) -> Redrawn:
     effort = settings.effort
     best, design_s = _candidates(settings)
-    policies = _policies(best)
+    close = design_policy(best.system.with_preemption("none"), objective="close", time_limit_s=_CLOSE_S)
+    policies = _policies(best, close)
     months = effort.borg_months if settings.trace is None else (settings.seed,)
     tasks = [
         _Task(name, policy, load, month, effort, settings.trace)
@@ -61,7 +68,7 @@ def _compute(settings: Settings) -> Redrawn:
     tasks.sort(key=lambda task: task.name != "max-weight")  # the slow ones first
     runs = pl.DataFrame(spread(_measured, tasks, settings.workers, settings.tell), infer_schema_length=None)
     table = _beside_paper(runs, months[0])
-    remarks = _remarks(runs, settings, months)
+    remarks = (*_remarks(runs, settings, months), _about_close(close))
     findings = borg_findings(runs, months[0], paper_table(), best, design_s)
     return Redrawn({"borg": table, "runs": runs}, findings, remarks, ("borg",))
 
@@ -77,10 +84,15 @@ def model_system(load: float = _DESIGNED_AT) -> System:
     return System([1, 1], model.demand, rates, 1 / means, names=model.names, resources=("cpu", "memory"))
 
 
+def borg_sample(load: float, month: int, days: float) -> Trace:
+    """The jobs of a made month at a nominal load."""
+    return borg_month(share=_FULL * load, days=days, seed=month).without_long(_LONG_S).in_memory()
+
+
 def _sample(load: float, month: int, effort: Effort, file: Path | None) -> Trace:
     """The jobs at a nominal load."""
     if file is None:
-        return borg_month(share=_FULL * load, days=effort.borg_days, seed=month).without_long(_LONG_S).in_memory()
+        return borg_sample(load, month, effort.borg_days)
     trace = open_trace(file)
     if len(trace.names) > _TYPES:
         trace = trace.top_types(_TYPES)
@@ -105,7 +117,7 @@ def _candidates(settings: Settings) -> tuple[Load, float]:
     return system_load(system), time.perf_counter() - began
 
 
-def _policies(best: Load) -> dict[str, Policy]:
+def _policies(best: Load, close: MSR) -> dict[str, Policy]:
     preemptive = MSR(best.candidates, best.weights, "full", _ALPHA_FULL)
     patient = MSR(best.candidates, best.weights, "none", _ALPHA_NONE)
     return {
@@ -116,6 +128,7 @@ def _policies(best: Load) -> dict[str, Policy]:
         "pMSR+backfill": preemptive.replace(backfill=True),
         "nMSR+backfill": patient.replace(backfill=True),
         "nMSR": patient,
+        **dict(zip(CLOSE, (close, close.replace(backfill=True)), strict=True)),
     }
 
 
@@ -186,7 +199,7 @@ def _beside_paper(runs: pl.DataFrame, month: int) -> pl.DataFrame:
     spans = runs.group_by("policy", "load", maintain_order=True).agg(least=finite.min(), most=finite.max(), months=finite.count())
     here = runs.filter(pl.col("month") == month).select("policy", "load", mean_response_time=finite)
     table = spans.join(here, on=["policy", "load"], how="left").join(paper_table(), on=["policy", "load"], how="left")
-    order = {name: k for k, name in enumerate([*PAPER, "nMSR"])}
+    order = {name: k for k, name in enumerate([*PAPER, "nMSR", *CLOSE])}
     table = table.with_columns(ratio=pl.col("mean_response_time") / pl.col("paper"))
     columns = ("policy", "load", "mean_response_time", "paper", "ratio", "least", "most", "months")
     return table.sort(pl.col("policy").replace_strict(order), "load").select(columns)
@@ -224,6 +237,11 @@ def _remarks(runs: pl.DataFrame, settings: Settings, months: tuple[int, ...]) ->
     if left_out:
         remarks.append(f"MaxWeight was left out at load {', '.join(f'{x:g}' for x in left_out)}: with long queues each decision is slow.")
     return (*remarks, *given_up)
+
+
+def _about_close(close: MSR) -> str:
+    schedules = "one schedule, which never switches" if len(close.weights) == 1 else f"{len(close.weights)} schedules"
+    return f"The close nMSR is not in the paper: {schedules}, designed for the same sample at load {_DESIGNED_AT:g} as the paper's rotas."
 
 
 FIGURE = Figure(

@@ -1,0 +1,141 @@
+"""Sweeps without preemption: the state is (q, u), jobs present and running; the decision is which waiting jobs start.
+
+A job that runs goes on, so from (q, u) every u' ≥ u that fits and has u' ≤ q may be chosen. With W(q, u) the value before and V(q, u) the
+value after the decision, relative to the empty server, and g the mean number of jobs in the long run,
+
+    (Λ_q + Σ u_i μ_i) V(q, u) = c(q) − g + Σ_{i: q_i < N_i} λ_i W(q + e_i, u) + Σ u_i μ_i W(q − e_i, u − e_i)
+    W(q, u) = min { V(q, u') : u' ≥ u } = min( V(q, u), min_i W(q, u + e_i) )
+
+c(q) = Σ q_i + Σ_{i: q_i = N_i} λ_i c_i, jobs present and the cost of those that are lost; Λ_q is the sum of λ_i over types below the edge.
+In the empty server W = 0, so g = Σ λ_i W(e_i, 0). The second form of the minimum takes the
+schedules from large to small and looks one job ahead.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.arrays import Array, Int
+from rota.kernel import compiled
+from rota.optimal.state_space import StateSpace
+
+__all__ = ["backup", "sweep"]
+
+
+@compiled
+def _within(counts: Int, present: Int) -> bool:
+    """u ≤ q."""
+    for i in range(present.shape[0]):  # noqa: SIM110 (numba has no all())
+        if counts[i] > present[i]:
+            return False
+    return True
+
+
+@compiled
+def sweep(space: StateSpace, W: Array, choice: NDArray[np.int16], improve: bool, cost: float, ascending: bool) -> None:
+    """One Gauss–Seidel sweep through W (size·S,) in place; with `improve` by the best decisions, which are kept in `choice`, else by those.
+
+    `cost` is that of a job present: 1, or 0 for the linear part alone.
+    """
+    N, u, ends, starts = space.truncation, space.schedules, space.ends, space.starts
+    S, K = u.shape
+    present = np.zeros(K, dtype=np.int64) if ascending else N.copy()
+    step, rate_in = np.zeros(K, dtype=np.int64), np.zeros(K)  # of the types below the edge
+    g = 0.0
+    for i in range(K):
+        g += space.arrival_rate[i] * W[space.stride[i] * S]
+    for count in range(1, space.size):
+        j = count if ascending else space.size - count  # the empty server stays at 0
+        if ascending or count > 1:
+            move_on(present, N, ascending)
+        holding, arrivals, open_types = -g, 0.0, 0
+        for i in range(K):
+            holding += cost * present[i]
+            if present[i] < N[i]:
+                arrivals += space.arrival_rate[i]
+                step[open_types], rate_in[open_types] = space.stride[i] * S, space.arrival_rate[i]
+                open_types += 1
+            else:
+                holding += cost * space.toll[i]
+        all_fit = _within(space.largest, present)
+        for s in range(S - 1, -1, -1):
+            if not (all_fit or _within(u[s], present)):
+                continue
+            at = j * S + s
+            if not improve and choice[at] != s:
+                W[at] = W[j * S + choice[at]]
+                continue
+            total = holding
+            for i in range(open_types):
+                total += rate_in[i] * W[at + step[i]]
+            for move in range(ends.start[s], ends.start[s + 1]):
+                total += ends.rate[move] * W[at + ends.offset[move]]
+            rate = arrivals + space.served[s]
+            value = total / rate if rate > 0 else np.inf  # with nothing running and no job let in, some job must start
+            if improve:
+                best = s
+                for move in range(starts.start[s], starts.start[s + 1]):
+                    more = starts.to[move]
+                    if (all_fit or starts.most[move] <= present[starts.kind[move]]) and W[j * S + more] <= value:
+                        value, best = W[j * S + more], choice[j * S + more]
+                choice[at] = best
+            W[at] = value
+
+
+@compiled
+def backup(space: StateSpace, W: Array, choice: NDArray[np.int16], rate: float) -> tuple[float, float]:
+    """The least and largest one-step difference R (TW − W) of the process made uniform with rate R, and the decisions that attain TW.
+
+    TW(q, u) = min_{u' ≥ u} W(q, u') + (1/R) (c(q) + Σ λ_i (W(q + e_i, u') − W(q, u')) + Σ u'_i μ_i (W(q − e_i, u' − e_i) − W(q, u')))
+    For any W the mean number of jobs under the best policy and under these decisions is between the two.
+    """
+    lam, N, stride = space.arrival_rate, space.truncation, space.stride
+    u, ends, starts = space.schedules, space.ends, space.starts
+    S, K = u.shape
+    present = np.zeros(K, dtype=np.int64)
+    after = np.zeros(S)
+    least, largest = np.inf, -np.inf
+    for j in range(space.size):
+        if j > 0:
+            move_on(present, N, True)
+        for s in range(S - 1, -1, -1):
+            if not _within(u[s], present):
+                continue
+            at = j * S + s
+            drift, arrivals = 0.0, 0.0
+            for i in range(K):
+                drift += present[i]
+                if present[i] < N[i]:
+                    drift += lam[i] * (W[at + stride[i] * S] - W[at])
+                    arrivals += lam[i]
+                else:
+                    drift += space.toll[i]
+            for move in range(ends.start[s], ends.start[s + 1]):
+                drift += ends.rate[move] * (W[at + ends.offset[move]] - W[at])
+            value, best = W[at] + drift / rate if arrivals + space.served[s] > 0 else np.inf, s
+            for move in range(starts.start[s], starts.start[s + 1]):
+                more = starts.to[move]
+                if starts.most[move] <= present[starts.kind[move]] and after[more] <= value:
+                    value, best = after[more], choice[j * S + more]
+            after[s], choice[at] = value, best
+            difference = rate * (value - W[at])
+            least, largest = min(least, difference), max(largest, difference)
+    return least, largest
+
+
+@compiled
+def move_on(present: Int, N: Int, ascending: bool) -> None:
+    """The next q in lexicographic order, or the one before it."""
+    for k in range(present.shape[0]):
+        i = present.shape[0] - 1 - k
+        if ascending:
+            if present[i] < N[i]:
+                present[i] += 1
+                return
+            present[i] = 0
+        else:
+            if present[i] > 0:
+                present[i] -= 1
+                return
+            present[i] = N[i]
