@@ -15,6 +15,8 @@ def policy_for(record: Record) -> Policy:
     """The policy of this name; a rota of the best schedules, or the best table, where it has to be made for the system."""
     if record.policy is rota.Tabulated:
         return rota.optimal_policy(SYSTEM, **record.where, truncation=14).policy
+    if record.policy is rota.Adaptive:
+        return rota.Adaptive(rota.system_load(SYSTEM).candidates, full=0.5, waive=1.0, names=SYSTEM.names)
     if record.designed:
         best = rota.system_load(SYSTEM)
         setup = 20.0 if record.preemption == "setup" else None

@@ -413,6 +413,86 @@ class Stalling:
         return run, math.inf
 
 
+class Adaptive:
+    """A queue-driven rota from its definition: free growth, the goal and what holds it, its slots, and what may start beside it."""
+
+    def __init__(self, system: rota.System, policy: rota.Adaptive) -> None:
+        self.system, self.policy, self.goal = system, policy, 0
+        self.goals = [tuple(row) for row in policy.goals.tolist()]
+        self.schedules = np.array(reference_schedules(system))
+        self.shares = [[float(decimal(d) / decimal(c)) for d, c in zip(row, system.capacity, strict=True)] for row in system.demand]
+        work = system.arrival_rate / system.service_rate
+        pressure = [sum(w * row[r] for w, row in zip(work, self.shares, strict=True)) for r in range(len(system.capacity))]
+        bottleneck = pressure.index(max(pressure))
+        self.need = [row[bottleneck] + 1e-9 * max(row) for row in self.shares]
+        self.long = 1e4 * sum(c * max(x, 1.0) ** 2 for c, x in zip(policy.importance, work, strict=True))
+
+    def __call__(self, view: View) -> Decision:
+        """The jobs that run."""
+        if not view.waiting:
+            return view.running, math.inf
+        K, policy, present = len(self.system.names), self.policy, view.present()
+        tie = 1e-6 * np.exp(-np.arange(1, K + 1) / K)
+        weights = [c * q + t for c, q, t in zip(policy.importance.tolist(), present, tie.tolist(), strict=True)]
+        runs = np.array(counts(self.system, view.running))
+        values = [sum(min(n, q) * w for n, q, w in zip(goal, present, weights, strict=True)) for goal in self.goals]
+        most = max(values)
+        if policy.free or policy.slack:
+            possible = self.schedules[(self.schedules <= present).all(axis=1) & (self.schedules >= runs).all(axis=1)]
+            grown = possible[np.argmax(possible @ np.array(weights))]
+            slack = policy.slack * most**-0.1 if most > 0 else 0.0
+            if most <= (1 + slack) * float(grown @ np.array(weights)) + policy.free:
+                return view.oldest(grown.tolist()), math.inf
+        goal = self._goal(values, [self._is_full(goal, present, most) for goal in self.goals])
+        run = view.running
+        if goal is not None:
+            run = self._start(view, run, weights, goal, [])
+            left = [max(min(q, n) - r, 0) for q, n, r in zip(present, goal, counts(self.system, run), strict=True)]
+            wait = [q - r for q, r in zip(present, counts(self.system, run), strict=True)]
+            if sum(c * n * w for c, n, w in zip(policy.importance.tolist(), left, wait, strict=True)) > policy.waive:
+                return self._start(view, run, weights, None, left), math.inf
+        return self._start(view, run, weights, None, []), math.inf
+
+    def _is_full(self, goal: Sequence[int], present: Sequence[int], most: float) -> bool:
+        have = sum(p * q for p, q, n in zip(self.need, present, goal, strict=True) if n > 0)
+        return most > self.long or have >= self.policy.full * sum(p * n for p, n in zip(self.need, goal, strict=True)) * (1 - 1e-12)
+
+    def _goal(self, values: Sequence[float], full: Sequence[bool]) -> Sequence[int] | None:
+        best = max((s for s in range(len(values)) if full[s] and values[s] > 0), key=lambda s: values[s], default=None)
+        if best is None:
+            return None
+        held = (
+            full[self.goal] and values[self.goal] > 0 and values[best] <= (1 + self.policy.hold * values[best] ** -0.1) * values[self.goal]
+        )
+        if not held:
+            self.goal = best
+        return self.goals[self.goal]
+
+    def _start(self, view: View, run: list[Job], weights: Sequence[float], goal: Sequence[int] | None, kept: Sequence[int]) -> list[Job]:
+        """Adds waiting jobs one by one, of the type of largest weight times share; of a goal only to its slots, beside kept room."""
+        run = list(run)
+        while True:
+            have = counts(self.system, run)
+            heads = [next((job for job in view.waiting if job.kind == i and job not in run), None) for i in range(len(weights))]
+            able = [
+                job
+                for i, job in enumerate(heads)
+                if job is not None and (goal is None or have[i] < goal[i]) and self._fits_beside(run, job, kept)
+            ]
+            if not able:
+                return run
+            run.append(max(able, key=lambda job: weights[job.kind] * max(self.shares[job.kind])))
+
+    def _fits_beside(self, run: list[Job], job: Job, kept: Sequence[int]) -> bool:
+        """Whether a job fits; a resource of which the kept room leaves none is no obstacle to a job that needs none of it."""
+        for r, have in enumerate(self.system.capacity):
+            need = decimal(self.system.demand[job.kind, r])
+            held = sum((n * decimal(d) for n, d in zip(kept, self.system.demand[:, r], strict=False)), Fraction(0))
+            if need > max(decimal(have) - used(self.system, run)[r] - held, 0):
+                return False
+        return True
+
+
 class Timers:
     """Randomized-Timers: slots of each type, taken at ticks of its clock and given back at departures, of jobs or dummies.
 
@@ -743,6 +823,8 @@ def reference_of(system: rota.System, policy: object, seed: np.random.SeedSequen
             return Improved(system, policy, seed)
         case rota.Tabulated():
             return tabulated(policy)
+        case rota.Adaptive():
+            return Adaptive(system, policy)
         case rota.StallingMaxWeight():
             return Stalling(system, policy)
         case rota.RandomizedTimers():

@@ -52,6 +52,7 @@ _HOME = {
     "choose_switching_rate": "rota.design",
     "break_even_setup_rate": "rota.design",
     "largest_stable_switching_rate": "rota.design",
+    "Adaptive": "rota.policy",
     "EASY": "rota.policy",
     "FCFS": "rota.policy",
     "BalancedSplitting": "rota.policy",
@@ -69,6 +70,8 @@ _HOME = {
     "Optimal": "rota.optimal",
     "evaluate": "rota.optimal",
     "optimal_policy": "rota.optimal",
+    "Tuned": "rota.tuning",
+    "tune_adaptive": "rota.tuning",
     "StallingMaxWeight": "rota.policy",
     "Comparison": "rota.simulation",
     "Jobs": "rota.simulation",
@@ -149,6 +152,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.policy import EASY as EASY
     from rota.policy import FCFS as FCFS
     from rota.policy import MSR as MSR
+    from rota.policy import Adaptive as Adaptive
     from rota.policy import BalancedSplitting as BalancedSplitting
     from rota.policy import CMuM as CMuM
     from rota.policy import Custom as Custom
@@ -181,3 +185,5 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.study.sweep import sweep as sweep
     from rota.traces import Trace as Trace
     from rota.traces import read_trace as read_trace
+    from rota.tuning import Tuned as Tuned
+    from rota.tuning import tune_adaptive as tune_adaptive

@@ -105,6 +105,9 @@ def test_it_describes_a_state(record):
     elif isinstance(policy, rota.Improved):
         assert says.slots == tuple(policy.base.candidates[0])
         assert set(map(tuple, policy.base.candidates.tolist())) <= set(says.schedules)
+    elif isinstance(policy, rota.Adaptive):
+        assert says.slots == tuple(policy.goals[0])
+        assert says.schedules == tuple(map(tuple, policy.goals.tolist()))
     else:
         assert says.slots is None
         assert says.phase(SYSTEM.names) == ""

@@ -31,13 +31,24 @@ from rota.kernel import kernel
 from rota.model import System
 from rota.policy import MaxWeight, RandomizedTimers, StallingMaxWeight
 
-__all__ = ["MAX_WEIGHT_RULE", "STALLING_RULE", "TIMERS_RULE", "MaxWeightData", "StallingData", "TimersData", "tie_breaker"]
+__all__ = [
+    "GRAIN",
+    "MAX_WEIGHT_RULE",
+    "NODES",
+    "STALLING_RULE",
+    "TIMERS_RULE",
+    "MaxWeightData",
+    "StallingData",
+    "TimersData",
+    "max_weight_data",
+    "tie_breaker",
+]
 
 UNPROVED = 0  # counter of both MaxWeights: decisions that were not proved best
 STALLED, SLOTS = 1, 2  # counters of Stalling MaxWeight: 1 while it starts nothing, else 0; then the slots of each type
 _SHORT_LIST = 300  # maximal schedules up to which MaxWeight goes through the list
-_NODES = 50_000  # of the branch and bound; beyond, the best schedule found so far is taken, and counted as not proved
-_GRAIN = 0.9  # queue lengths are whole numbers
+NODES = 50_000  # of the branch and bound; beyond, the best schedule found so far is taken, and counted as not proved
+GRAIN = 0.9  # queue lengths are whole numbers
 
 
 class MaxWeightData(NamedTuple):
@@ -78,7 +89,7 @@ def max_weight(state: State, target: Int) -> float:
             target[state.event[TYPE]] -= 1
         for i in range(K):
             data.waiting[i] = state.system[i] - state.running[i]
-        _, proved = search_best(state.demand, state.free, data.weight, data.waiting, data.prices, 0.0, _NODES, _GRAIN, data.space)
+        _, proved = search_best(state.demand, state.free, data.weight, data.waiting, data.prices, 0.0, NODES, GRAIN, data.space)
         state.counters[UNPROVED] += int(not proved)
         for i in range(K):
             target[i] += data.space.best[i]
@@ -97,7 +108,7 @@ def max_weight(state: State, target: Int) -> float:
         for i in range(K):
             target[i] = min(target[i], state.system[i])
             known += target[i] * data.weight[i]
-        found, proved = search_best(state.demand, state.capacity, data.weight, state.system, data.prices, known, _NODES, _GRAIN, data.space)
+        found, proved = search_best(state.demand, state.capacity, data.weight, state.system, data.prices, known, NODES, GRAIN, data.space)
         state.counters[UNPROVED] += int(not proved)
         if found > known:
             for i in range(K):
@@ -105,7 +116,8 @@ def max_weight(state: State, target: Int) -> float:
     return np.inf
 
 
-def _max_weight_data(system: System, policy: MaxWeight) -> MaxWeightData:
+def max_weight_data(system: System, policy: MaxWeight) -> MaxWeightData:
+    """What the search for the heaviest schedule needs."""
     units: Units = integer_units(system)
     K = len(system.names)
     schedules: Int = np.zeros((0, K), dtype=np.int64)
@@ -123,7 +135,7 @@ def _describe_max_weight(state: State) -> Description:
     return Description(unproved=int(state.counters[UNPROVED]))
 
 
-MAX_WEIGHT_RULE = Rule(max_weight, constants=_max_weight_data, describe=_describe_max_weight)
+MAX_WEIGHT_RULE = Rule(max_weight, constants=max_weight_data, describe=_describe_max_weight)
 
 
 # ---------------------------------------------------------------------------------------------------------------- stalling
@@ -147,7 +159,7 @@ def _heaviest(state: State) -> float:
     data = state.data
     best = 0.0
     if data.schedules.shape[0] == 0:
-        best, proved = search_best(state.demand, state.capacity, data.weight, data.most, data.prices, 0.0, _NODES, _GRAIN, data.space)
+        best, proved = search_best(state.demand, state.capacity, data.weight, data.most, data.prices, 0.0, NODES, GRAIN, data.space)
         state.counters[UNPROVED] += int(not proved)
         return best
     for s in range(data.schedules.shape[0]):
@@ -196,7 +208,7 @@ def stalling_max_weight(state: State, target: Int) -> float:
 
 
 def _stalling_data(system: System, policy: StallingMaxWeight) -> StallingData:
-    data = _max_weight_data(system, MaxWeight())
+    data = max_weight_data(system, MaxWeight())
     most: Int = np.asarray(largest_counts(system), dtype=np.int64)
     return StallingData(data.schedules, data.prices, data.tie, data.weight, data.space, most, policy.share)
 

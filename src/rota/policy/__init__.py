@@ -1,5 +1,6 @@
 """Policies as plain frozen data, each with one record from which all lists of policies derive; save and load as JSON."""
 
+from rota.policy.adaptive import Adaptive
 from rota.policy.codec import policy_from_dict, policy_to_dict
 from rota.policy.custom import Custom
 from rota.policy.files import policy_from_json, policy_to_json, read_policy, save_policy
@@ -18,6 +19,7 @@ __all__ = [
     "FCFS",
     "MSR",
     "POLICY_NAMES",
+    "Adaptive",
     "BalancedSplitting",
     "CMuM",
     "Custom",

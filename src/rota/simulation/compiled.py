@@ -14,7 +14,7 @@ from typing import Any
 import numba as nb
 
 from rota.decide import built_in
-from rota.kernel import kernel
+from rota.kernel import compiled as compiled_function
 from rota.simulation.engine import engine
 from rota.simulation.own import bounds_checked, check_return_type, guarded, out_of_bounds, watched
 
@@ -31,10 +31,15 @@ def runner_of(decide: Callable[..., float], compiled: bool | None = None, bounds
     """
     if decide in built_in():
         plain: Callable[..., int] = _copy(decide, f"engine_{decide.__name__}")
-        return plain if compiled is False else kernel(plain)
+        return plain if compiled is False else compiled_engine(plain)
     if compiled is False or (compiled is None and not isinstance(decide, FunctionType | nb.core.dispatcher.Dispatcher)):
         return _copy(guarded(watched(decide)), "engine_plain")  # type: ignore[no-any-return]
     return _Compiled(decide, bounds, compiled is None)
+
+
+def compiled_engine(plain: Callable[..., int]) -> Callable[..., int]:
+    """As `rota.kernel.kernel`, and while it runs other threads of Python may run too: several simulations at once use all cores."""
+    return compiled_function(plain, _nrt=False, forceinline=True, nogil=True)
 
 
 class _Compiled:

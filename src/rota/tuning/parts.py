@@ -1,0 +1,35 @@
+"""Two parts of a workload with an end: one to tune on, and one to check on."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from typing import Any
+
+import numpy as np
+
+from rota.model import System, Workload
+from rota.simulation import Jobs
+
+__all__ = ["two_parts"]
+
+
+def two_parts(workload: Workload | None, system: System, most: int) -> tuple[Workload | None, Workload | None]:
+    """At most `most` jobs from its beginning and from its middle on; a workload without an end, twice: there the seeds differ."""
+    if not isinstance(workload, Sized):
+        return workload, workload
+    middle = len(workload) // 2
+    return _jobs(workload, system, 0, min(most, middle)), _jobs(workload, system, middle, min(middle + most, len(workload)))
+
+
+def _jobs(workload: Workload, system: System, first: int, last: int) -> Jobs:
+    """Jobs number `first` to `last` − 1, with the time counted from the first of them."""
+    parts: list[tuple[Any, ...]] = []
+    at = 0
+    for chunk in workload.chunks(system, np.random.SeedSequence(0)):
+        part = slice(max(first - at, 0), max(last - at, 0))
+        parts.append(tuple(np.asarray(column)[part] for column in chunk))
+        at += len(chunk.times)
+        if at >= last:
+            break
+    times, kinds, sizes, estimates = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return Jobs(times - times[0], kinds, sizes, estimates)
