@@ -437,7 +437,7 @@ class Adaptive:
         runs = np.array(counts(self.system, view.running))
         values = [sum(min(n, q) * w for n, q, w in zip(goal, present, weights, strict=True)) for goal in self.goals]
         most = max(values)
-        if policy.free or policy.slack:
+        if policy.free == math.inf or (most <= self.long and (policy.free or policy.slack)):
             possible = self.schedules[(self.schedules <= present).all(axis=1) & (self.schedules >= runs).all(axis=1)]
             grown = possible[np.argmax(possible @ np.array(weights))]
             slack = policy.slack * most**-0.1 if most > 0 else 0.0

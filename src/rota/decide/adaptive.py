@@ -2,7 +2,8 @@
 
 With Q_i jobs present and importance c_i, a schedule s weighs v(s) = Σ c_i min(s_i, Q_i) Q_i; v is the weight of the heaviest goal. A goal g
 is *full* while Σ_{i: g_i > 0} p_i Q_i ≥ full·Σ p_i g_i, p_i what a job needs of the most loaded resource: jobs for it are there. With
-very long queues, v > 10⁴ v₀, every goal counts as full (v₀ = Σ c_i max(x_i, 1)², the weight of the work x that arrives).
+very long queues, v > 10⁴ v₀, every goal counts as full, and nothing grows freely unless `free` is infinite (v₀ = Σ c_i max(x_i, 1)², the
+weight of the work x that arrives).
 
 1. *Free*: u' is what runs and the heaviest addition to it, as under MaxWeight without preemption. It runs if
    v ≤ (1 + slack·v^(−1/10)) v(u') + free.
@@ -10,11 +11,11 @@ very long queues, v > 10⁴ v₀, every goal counts as full (v₀ = Σ c_i max(x
    one takes its place. While none is full, jobs start wherever they fit, and the goal stays.
 3. *Slots*: jobs with a slot in g start.
 4. *Safe backfilling*: others start where they fit beside what runs and all that the goal could run, max(u_i, min(Q_i, g_i)) jobs of each
-   type. If the jobs of the goal that wait weigh no more than `waive`, no room is kept for them.
+   type. If the jobs of the goal that wait weigh no more than `waive`, nothing is kept for them.
 
 Of several types that may start a job, that of largest c_i Q_i d_i comes first, d_i its dominant share: large jobs fit less often.
-The power −1/10 makes the thresholds vanish against long queues, and switches rare against the time that a switch takes. Both are needed for
-stability, see docs/explanation/adaptive-rotas.md.
+The power −1/10 makes the thresholds small against long queues, and switches rare against the time that a switch takes. Both are needed
+for stability, see docs/explanation/adaptive-rotas.md.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from rota.policy.adaptive import Adaptive
 __all__ = ["ADAPTIVE_RULE", "AdaptiveData", "weight_of_work"]
 
 UNPROVED, GOAL = 0, 1  # counters: additions that were not proved heaviest; the goal
-_POWER = -0.1  # of v in the thresholds; between −1/2 and 0
+_POWER = -0.1  # of v in the thresholds; between −1 and 0
 _LONG = 1e4
 
 
@@ -53,7 +54,7 @@ class AdaptiveData(NamedTuple):
     waive: float
     free: float
     slack: float
-    long: float  # beyond this weight every goal is full
+    long: float  # beyond this weight every goal is full, and nothing grows freely
     importance: Array  # (K,)
     prices: Array
     tie: Array
@@ -79,14 +80,15 @@ def adaptive(state: State, target: Int) -> float:
     most = 0.0
     for s in range(data.goals.shape[0]):
         most = max(most, _weigh(state, s))
-    if (data.free > 0.0 or data.slack > 0.0) and _grow_freely(state, target, most):
+    free = data.free == np.inf or (most <= data.long and (data.free > 0.0 or data.slack > 0.0))
+    if free and _grow_freely(state, target, most):
         return np.inf
     goal = _choose(state, most)
     for r in range(state.residual.shape[0]):
         state.residual[r] = state.free[r]
     if goal >= 0:
         _start(state, target, goal, True)
-        _keep_room(state, target, goal)
+        _keep_capacity(state, target, goal)
     _start(state, target, goal, False)
     return np.inf
 
@@ -170,7 +172,7 @@ def _start(state: State, target: Int, goal: int, slots: bool) -> None:
 
 
 @kernel
-def _keep_room(state: State, target: Int, goal: int) -> None:
+def _keep_capacity(state: State, target: Int, goal: int) -> None:
     """Takes what the goal could still run from the residual, unless the jobs that wait for it weigh too little."""
     data = state.data
     kept = 0.0

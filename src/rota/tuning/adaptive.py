@@ -5,7 +5,7 @@
     round 3     the best two and their neighbours on a tenth
     round 4     the best of rounds 2 and 3 on four tenths
     round 5     the best few on all jobs: the winner
-    check       the winner and those that round 5 cannot tell from it, on jobs that no round has seen
+    check       the winner and those that round 5 cannot distinguish from it, on jobs that no round has seen
 
 MaxWeight without preemption, which is one of the settings, takes part in rounds 2, 4 and 5 whatever came before.
 
@@ -52,7 +52,7 @@ class TuningProgress:
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """The best setting that was found. `result`: on jobs that the race has not seen. `equal`: settings that cannot be told from it."""
+    """The best setting that was found. `result`: on jobs that the race has not seen. `equal`: settings that cannot be distinguished from it."""
 
     policy: Adaptive
     result: Result

@@ -1,0 +1,113 @@
+"""Improved and queue-driven rotas beside the policies without preemption that were there before: ratios to the best of those.
+
+    python -m benchmarks policies                          # examples and 20 random systems at five loads: about an hour on two cores
+    python -m benchmarks policies --random 0 --loads 0.9   # the examples at one load
+    python -m benchmarks policies --traces borg google alibaba
+
+Queue-driven rotas are tuned with one seed; all policies are then simulated on jobs of another one, the same for all.
+A trace is tuned on its first half, and judged on its second.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+import rota
+from benchmarks.close import EXAMPLES
+from benchmarks.filled import borg, scaled
+from benchmarks.real_traces import LONGEST, alibaba, google
+from rota.errors import RotaError
+from rota.policy import Policy
+from rota.traces import Trace, group_types
+from rota.tuning.parts import two_parts
+
+NAMES = ("paper", "gpu", "web", "vm", "borg")
+LOADS = (0.5, 0.7, 0.8, 0.9, 0.95)
+TRACE_LOADS = (0.5, 0.7, 0.9)
+BEFORE = ("first-fit", "easy", "max-weight-np")
+JUDGED = 90_001  # the seed of the jobs on which all are compared
+
+
+def run(options: Sequence[str] = ()) -> None:
+    """Prints a row per system and load, and the geometric mean of the ratios at each load."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--examples", nargs="*", default=NAMES)
+    parser.add_argument("--random", type=int, default=20, help="random systems, with seeds 0, 1, …")
+    parser.add_argument("--loads", nargs="*", type=float, default=None)
+    parser.add_argument("--jobs", type=int, default=1_000_000, help="simulated under each policy")
+    parser.add_argument("--tuning", type=int, default=400_000, help="jobs of the longest race")
+    parser.add_argument("--traces", nargs="*", choices=("borg", "google", "alibaba"))
+    given = parser.parse_args(options)
+    print(f"{'system':<10} {'load':>4} {'best before':>24} {'nMSR+backfill':>14} {'improved':>10} {'adaptive':>10} {'ratio':>6}  setting")
+    ratios: dict[float, list[float]] = {}
+    if given.traces:
+        for name, load, trace, system in traces(given.traces, given.loads or TRACE_LOADS):
+            tuned = rota.tune_adaptive(system, jobs=min(given.tuning, len(trace) // 2), seed=1, workload=trace)
+            _, judged = two_parts(trace, system, len(trace))
+            ratios.setdefault(load, []).append(row(name, load, system, tuned, judged, None))
+    else:
+        for name, load, system in systems(given.examples, given.random, given.loads or LOADS):
+            tuned = rota.tune_adaptive(system, jobs=given.tuning, seed=1)
+            ratios.setdefault(load, []).append(row(name, load, system, tuned, None, given.jobs))
+    for load, found in sorted(ratios.items()):
+        known = np.array([ratio for ratio in found if np.isfinite(ratio)])
+        mean = float(np.exp(np.log(known).mean()))
+        print(f"load {load}: geometric mean {mean:.3f}, largest {known.max():.3f}, of {len(known)} systems", flush=True)
+
+
+def systems(names: Sequence[str], count: int, loads: Sequence[float]) -> Iterator[tuple[str, float, rota.System]]:
+    """The examples and random systems, without preemption, at each load."""
+    for name in names:
+        system = rota.read_system(EXAMPLES / f"{name}.toml").replace(preemption="none", setup_time=None)
+        for load in loads:
+            yield name, load, system.scaled(load=load)
+    for seed in range(count):
+        for load in loads:
+            yield f"random {seed}", load, random_system(seed).scaled(load=load)
+
+
+def traces(names: Sequence[str], loads: Sequence[float]) -> Iterator[tuple[str, float, Trace, rota.System]]:
+    """A made month of Borg, and the real traces that are here, brought to each load, without preemption."""
+    for name in names:
+        if name == "borg":
+            made = (borg(load, 4) for load in loads)
+        else:
+            trace, by = (google(), "thinning") if name == "google" else (alibaba(), "time")
+            grouped = group_types(trace.without_long(LONGEST), clusters=10, capacity=trace.capacity).trace
+            made = (scaled(grouped, load, by) for load in loads)
+        for load, (part, system) in zip(loads, made, strict=True):
+            yield name, load, part.in_memory(), system.with_preemption("none")
+
+
+def random_system(seed: int) -> rota.System:
+    """K = 2 … 6 types on R = 1 … 4 resources; a job needs up to all of the server; mean sizes from 0.3 to 3."""
+    rng = np.random.default_rng(seed)
+    K, R = int(rng.integers(2, 7)), int(rng.integers(1, 5))
+    demand = rng.integers(1, 17, (K, R)).astype(float)
+    capacity = np.maximum(demand.max(axis=0), rng.integers(16, 33, R))
+    return rota.System(capacity, demand, rng.uniform(0.1, 1, K), mean_size=rng.uniform(0.3, 3, K), preemption="none")
+
+
+def row(name: str, load: float, system: rota.System, tuned: rota.Tuned, workload: object, jobs: int | None) -> float:
+    """Prints the row of a system, and returns the better of the new policies relative to the best one of before."""
+    base = rota.design_policy(system, "none", time_limit_s=4.0)
+    before: dict[str, Policy | str] = {policy: policy for policy in BEFORE} | {"nMSR+backfill": base.replace(backfill=True)}
+    means = {policy: mean(system, given, workload, jobs) for policy, given in before.items()}
+    best = min(means, key=lambda policy: means[policy])
+    improved, adaptive = mean(system, rota.Improved(base), workload, jobs), mean(system, tuned.policy, workload, jobs)
+    ratio = min(improved, adaptive) / means[best]
+    cells = f"{f'{best} {means[best]:.4g}':>24} {means['nMSR+backfill']:14.4g} {improved:10.4g} {adaptive:10.4g} {ratio:6.3f}"
+    print(f"{name:<10} {load:4.2f} {cells}  {tuned.policy!r}", flush=True)
+    return ratio
+
+
+def mean(system: rota.System, policy: Policy | str, workload: object, jobs: int | None) -> float:
+    """The mean response time; infinite where the queue grew or the policy cannot be had."""
+    try:
+        result = rota.simulate(system, policy, jobs=jobs, seed=JUDGED, workload=workload)  # type: ignore[arg-type]
+    except RotaError:
+        return np.inf
+    return result.mean_response_time if result.stable and not np.isnan(result.mean_response_time) else np.inf
