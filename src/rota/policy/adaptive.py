@@ -27,8 +27,8 @@ class Adaptive(Policy):
 
     A schedule s weighs v(s) = Σ c_i min(s_i, Q_i) Q_i, with the `importance` c of each type. A goal is *full* while the jobs present of its
     types need at least the part `full` of what its slots need of the most loaded resource. The goal is kept while it is full and no other
-    full one of `goals` (n, K) weighs more than 1 + hold·v^(−1/10) times as much. For jobs of the goal that wait capacity is kept, unless they
-    weigh at most `waive`. While no goal is full, jobs start wherever they fit.
+    full one of `goals` (n, K) weighs more than 1 + hold·v^(−1/10) times as much. Capacity is kept for jobs of the goal that wait, unless
+    they weigh at most `waive`. While no goal is full, jobs start wherever they fit.
 
     What runs may also grow as under MaxWeight without preemption, *freely*, while it then weighs enough: v ≤ (1 + slack·v^(−1/10)) v(what
     runs then) + free, where v is the weight of the heaviest goal. With free = ∞ it is MaxWeight without preemption.

@@ -52,7 +52,7 @@ class TuningProgress:
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """The best setting that was found. `result`: on jobs that the race has not seen. `equal`: settings that cannot be distinguished from it."""
+    """The best setting that was found. `result`: on jobs that no round has seen. `equal`: settings that are as good there."""
 
     policy: Adaptive
     result: Result
