@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rota.analysis.analyze import analyze
+from rota.analysis.entry import analyze
 from rota.analysis.qbd import first_passage, m_matrix
 from rota.analysis.queue import TypeQueue
 from rota.arrays import Array, Int
@@ -33,11 +33,12 @@ from rota.policy import MSR, stationary_law
 from rota.process import ModulatingProcess
 from rota.threads import one_thread
 
-__all__ = ["RelativeValues", "TypeValues", "relative_values"]
+__all__ = ["MOST_STATES", "RelativeValues", "TypeValues", "relative_values"]
 
-_STATES = 1000  # of the process; a table of all levels and states is kept
+MOST_STATES = 1000  # of the process; a table of all levels and states is kept
 _LEVELS = 20_000
 _FADED = 1e-11  # of the values at level β: what is left of the last term where the table ends
+_AT_ONCE = 256  # levels whose residual is computed together
 _RESIDUAL = 1e-5  # of the Poisson equation, relative to its right side
 
 
@@ -87,20 +88,22 @@ class RelativeValues:
 
 
 @one_thread()
-def relative_values(system: System, policy: MSR) -> RelativeValues:
+def relative_values(system: System, policy: MSR, *, process: ModulatingProcess | None = None) -> RelativeValues:
     """Exact relative values of a stable MSR policy; sizes are taken as exponential.
 
+    `process`: that of the policy with more states, which it never enters (`rota.process.with_ways`); they have values too.
     Raises `Infeasible` for more than a thousand states, and `NotConverged` where the equations are not solved to five digits.
     """
     analysis = analyze(system, policy, sizes="exponential")
     analysis.require_stable()
-    if len(analysis.process) > _STATES:
+    process = process or analysis.process
+    if len(process) > MOST_STATES:
         raise Infeasible(
-            f"relative values of {len(analysis.process):,} states and {len(system.names)} types take too much time and memory: "
-            f"at most {_STATES:,} states"
+            f"relative values of {len(process):,} states and {len(system.names)} types take too much time and memory: "
+            f"at most {MOST_STATES:,} states"
         )
-    types = tuple(_solve(queue) for queue in analysis.queues)
-    found = RelativeValues(system, policy, analysis.process, types)
+    types = tuple(_solve(replace(queue, process=process)) for queue in analysis.queues)
+    found = RelativeValues(system, policy, process, types)
     if not found.residual <= _RESIDUAL:
         raise NotConverged(f"the Poisson equation has a relative residual of {found.residual:.1e}, more than {_RESIDUAL:.0e}")
     return found
@@ -191,14 +194,18 @@ def _recurrent_law(G: Array) -> Array:
 
 def _residual(queue: TypeQueue, found: TypeValues) -> float:
     """The largest residual of the Poisson equation over all levels of the table, relative to its right side and to the values' size."""
-    lam, worst = queue.arrival_rate, 0.0
-    plain, after = queue.plain, queue.after
+    lam, plain, after = queue.arrival_rate, queue.plain, queue.after
     leaving = np.asarray(plain.sum(axis=1)).ravel()
-    for q in range(len(found.table)):
-        h, above, below = found(q), found(q + 1), found(max(q - 1, 0))
-        busy = queue.service_rate * np.minimum(q, queue.slots)
+    worst = 0.0
+    for start in range(0, len(found.table), _AT_ONCE):
+        levels = np.arange(start, min(start + _AT_ONCE, len(found.table)))
+        rows = np.array([found(int(q)) for q in range(max(start - 1, 0), int(levels[-1]) + 2)])
+        h, above = rows[-len(levels) - 1 : -1], rows[-len(levels) :]
+        below = rows[: len(levels)] if start > 0 else np.concatenate([rows[:1], rows])[: len(levels)]
+        busy = queue.service_rate * np.minimum(levels[:, None], queue.slots)
         unused = queue.ring_rate - busy
-        left = lam * (above - h) + plain @ h - leaving * h + unused * (after @ h - h) + busy * (after @ below - h)
-        size = abs(found.mean - q) + 1 + 1e-9 * (lam + leaving + queue.ring_rate) * np.abs(h)
-        worst = max(worst, float((np.abs(left - (found.mean - q)) / size).max()))
+        left = lam * (above - h) + (plain @ h.T).T - leaving * h + unused * ((after @ h.T).T - h) + busy * ((after @ below.T).T - h)
+        right = (found.mean - levels)[:, None]
+        size = np.abs(right) + 1 + 1e-9 * (lam + leaving + queue.ring_rate) * np.abs(h)
+        worst = max(worst, float((np.abs(left - right) / size).max()))
     return worst
