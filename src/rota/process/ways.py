@@ -126,7 +126,7 @@ def _starts(system: System, process: ModulatingProcess) -> list[State]:
 
 
 def _neighbours(system: System, candidates: Int) -> Int:
-    """Each candidate with one more job of some type, for which as few jobs as possible of one other type make room."""
+    """Each candidate with one more job of some type, for which as few jobs as possible of one other type go."""
     units = integer_units(system)
     K = len(system.names)
     found: dict[tuple[int, ...], None] = {}
