@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 
 import rota
 from rota.decide import decider_of, exponential, seeded, uniform
-from rota.decide.improved import WITH_WAYS
+from rota.decide.improved import states_of
 from rota.model.workload import Chunk
-from rota.process import with_ways
 from rota.simulation.run import Run
 from systems import decimal as exactly
 from systems import reference_schedules
@@ -325,7 +324,7 @@ class Improved:
 
     def __init__(self, system: rota.System, policy: rota.Improved, seed: np.random.SeedSequence) -> None:
         self.system, self.preemption, self.setup_rate = system, policy.preemption, policy.base.setup_rate
-        ways = with_ways(system, rota.build_process(system, policy.base), WITH_WAYS if policy.backfill else 0)
+        ways = states_of(system, policy)
         self.values, self.excess = rota.relative_values(system, policy.base, process=ways.process), ways.excess
         self.place, self.follows, self.rate, self.ring = 0, False, -1.0, math.inf
         self.setups = [0] * len(system.names)

@@ -38,12 +38,13 @@ from rota.decide.state import COMPLETION, KIND, SWITCHES, SWITCHING, TIMER, TYPE
 from rota.kernel import kernel
 from rota.model import System
 from rota.policy.improved import Improved
-from rota.process import build_process, with_ways
+from rota.process import Ways, build_process, with_ways
 
-__all__ = ["FULL_RULE", "NONE_RULE", "SETUP_RULE"]
+__all__ = ["FULL_RULE", "NONE_RULE", "SETUP_RULE", "states_of"]
 
 ANY, HOLDING, BY_SETUPS = 0, 1, 2  # which states can be reached: all, those that hold the running jobs, those that cover the setups
-WITH_WAYS = 200  # with ways into the base
+_WITH_WAYS = 200  # states with ways into the base, at most,
+_WORK = 3e8  # and no more than this many N³ of all levels, about a second of work
 _TIE = 1e-9  # a state must be better by this part to replace the one in use
 
 
@@ -215,10 +216,16 @@ def _value(state: State, k: int, s: int) -> float:
     return float(data.values[data.first[k] + last * N + s] + (q - last) * data.slope[k, s])
 
 
+def states_of(system: System, policy: Improved) -> Ways:
+    """The states of the base, with backfilling also ways into it."""
+    process = build_process(system, policy.base)
+    levels = max(int(process.schedules.max(axis=0).sum()), 1)
+    return with_ways(system, process, min(_WITH_WAYS, int((_WORK / levels) ** (1 / 3))) if policy.backfill else 0)
+
+
 def improved_data(system: System, policy: Improved) -> ImprovedData:
     """The tables of relative values of the base."""
-    process = build_process(system, policy.base)
-    ways = with_ways(system, process, WITH_WAYS if policy.backfill else 0)
+    ways = states_of(system, policy)
     process = ways.process
     found = relative_values(system, policy.base, process=process)
     base = process_data(process, skip=False, setup_rate=policy.base.setup_rate)
