@@ -20,8 +20,10 @@ def policy_for(record: Record) -> Policy:
     if record.designed:
         best = rota.system_load(SYSTEM)
         setup = 20.0 if record.preemption == "setup" else None
-        base = rota.MSR(best.candidates, best.weights, switching_rate=2.0, setup_rate=setup, names=SYSTEM.names, **record.where)
-        return rota.Improved(base) if record.policy is rota.Improved else base
+        improved = record.policy is rota.Improved
+        where = dict(record.where) | ({"backfill": False} if improved else {})
+        base = rota.MSR(best.candidates, best.weights, switching_rate=2.0, setup_rate=setup, names=SYSTEM.names, **where)
+        return rota.Improved(base, record.where["backfill"]) if improved else base
     # Its clocks ring every hundred units of time by default, and tests do not wait that long.
     return rota.RandomizedTimers(rate=20.0) if record.policy is rota.RandomizedTimers else POLICY_NAMES[record.name]
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import rota
 from rota.decide import decider_of, exponential, seeded, uniform
+from rota.decide.improved import states_of
 from rota.model.workload import Chunk
 from rota.simulation.run import Run
 from systems import decimal as exactly
@@ -313,49 +314,95 @@ def max_weight(system: rota.System, preemptive: bool) -> Decide:
 
 
 class Improved:
-    """The state of the base that holds all running jobs and has the least relative value; the one in use among equals.
+    """The state of the base that can be reached and has the least relative value; the one in use among equals.
 
-    With full preemption gaps are filled from the queue. Without it the base turns by its own clock while no job present has a slot.
+    Without preemption a state can be reached if it holds all running jobs, with backfilling also the ways into the base, but from one of
+    them none with more excess; with setups if it covers the setups, one for each job that
+    stops. With full preemption all can, and gaps are filled from the queue. The base turns by its own clock while no job present has a
+    slot and no setup is under way.
     """
 
     def __init__(self, system: rota.System, policy: rota.Improved, seed: np.random.SeedSequence) -> None:
-        self.preemptive = policy.preemption == "full"
-        self.values = rota.relative_values(system, policy.base)
+        self.system, self.preemption, self.setup_rate = system, policy.preemption, policy.base.setup_rate
+        ways = states_of(system, policy)
+        self.values, self.excess = rota.relative_values(system, policy.base, process=ways.process), ways.excess
         self.place, self.follows, self.rate, self.ring = 0, False, -1.0, math.inf
+        self.setups = [0] * len(system.names)
         self.random = seeded(seed)
 
     def __call__(self, view: View) -> Decision:
-        """The jobs of the state, and the time at which the base moves."""
+        """The jobs of the state, and the time at which the base moves or a setup ends."""
         slots, present, runs = self.values.process.schedules.tolist(), view.present(), counts(view.system, view.running)
-        if view.event == "timer":
+        turns = view.event == "timer" and not any(self.setups)
+        if turns:
             self._move(runs)
         else:
+            if view.event == "timer":
+                self._end_setup()
+            if view.event == "completion":
+                self._shorten(view.kind)
             self._choose(slots, present, runs)
         own = view.oldest([min(q, u) for q, u in zip(present, slots[self.place], strict=True)])
-        if self.preemptive:
+        if self.preemption == "full":
             extra, gave_way = [job for job in view.running if job not in own], set()
             while not fit(view.system, [*own, *extra]):
                 gave_way.add(extra.pop().kind)
             return fill(view, [*own, *extra], gave_way), math.inf
-        if view.event != "timer":
-            self.follows = sum(present) > 0 and not own
+        if any(self.setups):
+            self.follows = False
+            return own, self._next(view, sum(self.setups) * self.setup_rate)
+        self.follows = self.follows if turns else sum(present) > 0 and not own
         if not self.follows:
             self.rate = -1.0
             return own, math.inf
-        rate = sum(rate for rate, _ in self._moves(counts(view.system, own)))
+        return own, self._next(view, sum(rate for rate, _ in self._moves(counts(view.system, own))))
+
+    def _next(self, view: View, rate: float) -> float:
         if rate != self.rate or view.event == "timer":
             self.rate, self.ring = rate, view.now + exponential(self.random, rate) if rate > 0 else math.inf
-        return own, self.ring
+        return self.ring
 
     def _choose(self, slots: list[list[int]], present: list[int], runs: list[int]) -> None:
         worth = self.values(present)
-        holds = [self.preemptive or all(u >= r for u, r in zip(row, runs, strict=True)) for row in slots]
-        best = min((s for s in range(len(slots)) if holds[s]), key=lambda s: worth[s])
+        best = min((s for s in range(len(slots)) if self._reached(slots[s], s, runs)), key=lambda s: worth[s])
         if worth[best] < worth[self.place] - 1e-9 * abs(worth[self.place]):
             self.place = best
+        if self.preemption == "setup":
+            self.setups = self._setups(slots[self.place], runs)
+
+    def _shorten(self, i: int) -> None:
+        """On a way into the base, a completion closes a slot of a type that the candidate has fewer of."""
+        process = self.values.process
+        found = np.flatnonzero((process.source == self.place) & (process.trigger == i))
+        if self.excess[self.place] > 0 and len(found):
+            self.place = int(process.target[found[0]])
+            if (process.source == process.source[found[0]]).sum() > 1:
+                uniform(self.random)  # drawn though there is one way only
+
+    def _reached(self, row: list[int], s: int, runs: list[int]) -> bool:
+        if 0 < self.excess[self.place] < self.excess[s]:
+            return False
+        if self.preemption != "setup":
+            return self.preemption == "full" or all(u >= r for u, r in zip(row, runs, strict=True))
+        setups, process = self._setups(row, runs), self.values.process
+        together = [u + c for u, c in zip(row, setups, strict=True)]
+        return sum(setups) <= int((process.held[s] - process.schedules[s]).sum()) and fit(self.system, [], together)
+
+    def _setups(self, row: list[int], runs: list[int]) -> list[int]:
+        """Setups of each type if the state with these slots is taken now."""
+        return [c + max(r - u, 0) for c, r, u in zip(self.setups, runs, row, strict=True)]
+
+    def _end_setup(self) -> None:
+        draw = uniform(self.random) * sum(self.setups)
+        for i, n in enumerate(self.setups):
+            if draw < n:
+                self.setups[i] -= 1
+                return
+            draw -= n
+        raise AssertionError
 
     def _moves(self, runs: list[int]) -> list[tuple[float, int]]:
-        """Rates and targets of the moves that happen without a job: timers, and slots that hold none."""
+        """Rates and targets of the moves that happen without a job: timers, setups of empty slots, and slots that hold no job."""
         process = self.values.process
         found = []
         for m in np.flatnonzero(process.source == self.place):

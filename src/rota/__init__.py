@@ -46,8 +46,10 @@ _HOME = {
     "ModulatingProcess": "rota.process",
     "build_process": "rota.process",
     "Analysis": "rota.analysis",
+    "Guarantee": "rota.analysis",
     "analyze": "rota.analysis",
     "relative_values": "rota.analysis",
+    "design_improved": "rota.design",
     "design_policy": "rota.design",
     "choose_switching_rate": "rota.design",
     "break_even_setup_rate": "rota.design",
@@ -109,6 +111,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compares them with _HOME
     from rota.analysis import Analysis as Analysis
+    from rota.analysis import Guarantee as Guarantee
     from rota.analysis import analyze as analyze
     from rota.analysis import relative_values as relative_values
     from rota.capacity import Load as Load
@@ -121,6 +124,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.capacity import system_load as system_load
     from rota.design import break_even_setup_rate as break_even_setup_rate
     from rota.design import choose_switching_rate as choose_switching_rate
+    from rota.design import design_improved as design_improved
     from rota.design import design_policy as design_policy
     from rota.design import largest_stable_switching_rate as largest_stable_switching_rate
     from rota.errors import BadSpec as BadSpec

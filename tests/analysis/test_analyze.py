@@ -337,7 +337,9 @@ def test_what_depends_on_the_queues_is_refused():
     """Backfilling and skipping empty slots have no exact analysis, and the errors say what to do."""
     system = paper_example(0.5)
     with pytest.raises(rota.Infeasible, match=r"backfilling depends on the queues.*or simulate"):
-        analyze(system, paper_rota(backfill=True))
+        analyze(system, paper_rota("none", 0.05, backfill=True))
+    with pytest.raises(rota.Infeasible, match="is not one"):
+        analyze(system, rota.FirstFit())
     with pytest.raises(rota.Infeasible, match='analyze with empty_slots="virtual", or simulate'):
         analyze(system, paper_rota("none", 0.05, empty_slots="skip"))
     assert analyze(system, paper_rota(empty_slots="skip")).stable  # a pMSR never waits for a slot

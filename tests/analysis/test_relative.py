@@ -55,6 +55,20 @@ def test_mm1():
     assert [values(q)[0] for q in (0, 1, 2, 7, 1000)] == pytest.approx([q * (q + 1) / (2 * 0.5) for q in (0, 1, 2, 7, 1000)], rel=1e-9)
 
 
+def test_many_servers():
+    """With 200 slots and 180 jobs on average in service, level 0 is never seen, and the equation is solved to many digits all the same."""
+    system = rota.System([200.0], [[1.0]], [180.0], [1.0])
+    found = relative_values(system, rota.MSR([[200]]))
+    assert found.residual < 1e-9
+    assert found.mean_response_time == pytest.approx(analyze(system, found.policy).mean_response_time, rel=1e-9)
+    (values,) = found.types
+    # h(q+1) − h(q) = δ_q with λ δ_q = min(q, 200) δ_{q−1} + E[Q] − q: stable upwards from δ_0 = E[Q]/λ as long as q is below λ
+    step = values.mean / 180
+    for q in range(1, 120):
+        step = (q * step + values.mean - q) / 180
+        assert values(q + 1)[0] - values(q)[0] == pytest.approx(step, rel=1e-6)
+
+
 @pytest.mark.parametrize(("preemption", "rate"), CASES)
 def test_beyond_the_table(preemption, rate):
     """Where the table ends, the closed form goes on: the second differences are those of the square, the same for all states."""

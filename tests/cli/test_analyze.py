@@ -249,6 +249,52 @@ def test_a_policy_with_backfilling(policy, capsys):
     assert "backfilling depends on the queues" in capsys.readouterr().err
 
 
+def test_an_improved_rota(policy, capsys):
+    """Of a policy that looks at the queues it says what is proved: over all jobs, in words and as fields."""
+    exact = rota.analyze(rota.read_system(PAPER), paper_rota("none", 0.06)).mean_response_time
+    file = policy(rota.Improved(paper_rota("none", 0.06), backfill=True))
+    assert main(["analyze", PAPER, file]) == 0
+    printed = capsys.readouterr().out
+    assert "Jobs in the system under improved nMSR+backfill" in printed
+    assert f"Mean response time at most {exact:.6g}, proved: that of the rota it improves." in printed
+    assert main(["analyze", PAPER, file, "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    assert fields["mean_response_time_upper"] == pytest.approx(exact)
+    assert fields["policy"]["policy"] == "improved"
+    assert not fields["per_type"]
+    assert "proved" in fields["remarks"][0]
+
+
+def test_full_preemption_with_backfilling(policy, capsys):
+    """No job ends later than without backfilling, so the exact values of that bound each type, and its quantiles."""
+    answer = rota.analyze(rota.read_system(PAPER), paper_rota("full", 2.0))
+    file = policy(paper_rota("full", 2.0, backfill=True))
+    assert main(["analyze", PAPER, file, "--quantiles", "0.95"]) == 0
+    printed = capsys.readouterr().out
+    assert "no job ends later than under the same rota without backfilling" in printed
+    assert all(f"{t:.6g}" in printed for t in answer.response_time)
+    assert "T 95% at most" in printed
+    assert main(["analyze", PAPER, file, "--json", "--quantiles", "0.95"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    assert fields["upper"] == pytest.approx(answer.exact.tolist())
+    assert fields["type_response_time_quantiles_upper"]["0.95"] == pytest.approx(answer.type_response_time_quantiles([0.95])[0.95].tolist())
+
+
+def test_a_guarantee_needs_exact_values(policy, capsys):
+    """Without exact values nothing is left to say, and quantiles of an improved rota are not proved."""
+    file = policy(rota.Improved(paper_rota("none", 0.06)))
+    assert main(["analyze", PAPER, file, "--no-exact"]) == 2
+    assert "--no-exact: leaves nothing" in capsys.readouterr().err
+    assert main(["analyze", PAPER, file, "--quantiles", "0.95"]) == 1
+    assert "not for its law: simulate" in capsys.readouterr().err
+
+
+def test_an_unstable_base(policy, capsys):
+    """Nothing is proved of it: 1."""
+    assert main(["analyze", PAPER, policy(rota.Improved(paper_rota("none", 5.0)))]) == 1
+    assert "nothing is proved of improved nMSR" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [

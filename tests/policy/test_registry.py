@@ -164,7 +164,8 @@ def test_the_help_lists_all(verb):
 def test_lists_derive_from_the_records():
     """A name alone is a policy, or names a rota to be designed; a plan has each place once."""
     assert list(POLICY_NAMES) == [record.name for record in records() if not record.designed]
-    assert [*MSR_NAMES, "improved pMSR", "improved nMSR", "table", "table-np"] == [record.name for record in records() if record.designed]
+    improved = ["improved pMSR", "improved nMSR", "improved nMSR+backfill", "improved sMSR", "improved sMSR+backfill"]
+    assert [*MSR_NAMES, *improved, "table", "table-np"] == [record.name for record in records() if record.designed]
     assert POLICY_NAMES is NAMES_OF_SIMULATION
     places = [record.plan for record in records() if record.plan is not None]
     assert len(set(places)) == len(places)

@@ -1,6 +1,8 @@
 """Stability, relative completions, bounds, prediction, exact mean and distribution of an MSR policy."""
 
-from rota.analysis.analyze import Analysis, analyze, analyze_process, require_analyzable
+from rota.analysis.analyze import Analysis
+from rota.analysis.entry import analyze, analyze_process, require_analyzable
+from rota.analysis.guarantee import Guarantee
 from rota.analysis.max_weight import Collapse, max_weight_collapse
 from rota.analysis.queue import TypeQueue, erlang_c, relative_completions
 from rota.analysis.relative import RelativeValues, relative_values
@@ -10,6 +12,7 @@ from rota.analysis.solution import QueueLength
 __all__ = [
     "Analysis",
     "Collapse",
+    "Guarantee",
     "QueueLength",
     "RelativeValues",
     "ResponseTime",

@@ -1,4 +1,4 @@
-"""`analyze`: everything that is known of a policy on a system, per type and in total."""
+"""`Analysis`: everything that is known of a rota on a system, per type and in total."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from rota.analysis.words import LARGEST_ERROR, SMALL_ERROR, remarks_on, require_
 from rota.analysis.work import heavy_traffic_constant, work_bounds
 from rota.arrays import Array
 from rota.display import html_lines, html_table, html_title, number
-from rota.errors import BadSpec, Infeasible, NotConverged, Problem, Unstable
+from rota.errors import Infeasible, NotConverged, Unstable
 from rota.model import Exponential, PhaseTypeFamily, System
 from rota.policy import MSR
-from rota.process import ModulatingProcess, build_process, check_process
+from rota.process import ModulatingProcess
 from rota.threads import one_thread
 
-__all__ = ["Analysis", "analyze", "analyze_process"]
+__all__ = ["Analysis", "Sizes"]
 
 Sizes = Literal["as given", "exponential"]
 
@@ -160,7 +160,7 @@ class Analysis:
         size = self.system.sizes[queue.type]
         if self.sizes == "exponential" or isinstance(size, Exponential):
             return None
-        assert isinstance(size, PhaseTypeFamily)  # by analyze_process
+        assert isinstance(size, PhaseTypeFamily)  # by rota.analysis.entry
         return size
 
     # ------------------------------------------------------------------------------------------------ exact
@@ -415,59 +415,3 @@ class Analysis:
         title = f"Mean response time {number(self.mean_response_time, 6)}" if exact else "Analysis" if self.stable else "Unstable"
         growth = f"Arrivals can grow by a factor of up to {number(self.largest_scaling)}." if self.stable else self._instability()
         return html_title(title) + html_table(["", *columns], rows) + html_lines("\n".join([growth, *self.remarks(exact=exact)]))
-
-
-def analyze(system: System, policy: MSR, *, sizes: Sizes = "as given") -> Analysis:
-    """Analyses an MSR policy (without backfilling) on a system.
-
-    Sizes must be exponential, or phase-type unless jobs cannot be preempted; `sizes="exponential"` takes every size as exponential with
-    its mean.
-    """
-    require_analyzable(policy)
-    process = build_process(system, policy)
-    _check_sizes(system, process, sizes)
-    return Analysis(system=system, policy=policy, process=process, sizes=sizes)
-
-
-def require_analyzable(policy: object) -> None:
-    """Raises unless the policy is an MSR policy that does not look at the queues."""
-    if not isinstance(policy, MSR):
-        raise Infeasible(
-            f"analysis is for MSR policies (rota.MSR, rota.design_policy), whose clock does not look at the queues; {policy!r} is not one: "
-            "use rota.simulate or rota.compare, which take every policy"
-        )
-    if policy.backfill:
-        raise Infeasible("backfilling depends on the queues, so it has no exact analysis: analyze the policy without it, or simulate")
-    if policy.empty_slots == "skip" and policy.preemption == "none":
-        raise Infeasible('skipping empty slots depends on the queues: analyze with empty_slots="virtual", or simulate')
-
-
-def analyze_process(system: System, process: ModulatingProcess, *, policy: MSR | None = None, sizes: Sizes = "as given") -> Analysis:
-    """Analyses any modulating process on a system, after checking that it matches the system (`rota.process.check_process`)."""
-    if not isinstance(process, ModulatingProcess):
-        rule = "must be a ModulatingProcess: rota.build_process makes one of a policy, and rota.analyze takes the policy itself"
-        raise BadSpec([Problem("process", rule, process)])
-    check_process(system, process)
-    _check_sizes(system, process, sizes)
-    return Analysis(system=system, policy=policy, process=process, sizes=sizes)
-
-
-def _check_sizes(system: System, process: ModulatingProcess, sizes: Sizes) -> None:
-    if sizes not in ("as given", "exponential"):
-        raise BadSpec([Problem("sizes", 'must be "as given" or "exponential"', sizes)])
-    if sizes == "exponential":
-        return
-    for i, (name, size) in enumerate(zip(system.names, system.sizes, strict=True)):
-        if isinstance(size, Exponential):
-            continue
-        way_out = 'simulate, or take it as exponential with sizes="exponential" (on the command line: --exponential)'
-        if not isinstance(size, PhaseTypeFamily):
-            kind = getattr(size, "distribution", type(size).__name__)
-            raise Infeasible(
-                f"type {name!r} has {kind} sizes: analysis needs exponential or phase-type ones. Fit one (rota.Fitted), {way_out}"
-            )
-        if (process.trigger == i).any():
-            raise Infeasible(
-                f"type {name!r} has phase-type sizes and its completions move the process: "
-                f"the state would have to follow every job. {way_out}"
-            )

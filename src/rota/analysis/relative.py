@@ -9,6 +9,7 @@ Let G_q be the first-passage matrix from level q to q−1, and g_q(s) the cost �
 
     h(q) = g_q + G_q h(q−1),        (−A₁(q) − λG_{q+1}) g_q = (q − E[Q])·1 + λ g_{q+1}
 
+Below a level that is often seen the passages go upwards, in the same way, because those down to level 0 may take almost for ever.
 From level β on nothing but q changes: g_q = (q − E[Q]) τ + w, with τ the mean time of the passage, (−A₁ − λG − λ) τ = 1, and
 (−A₁ − λG − λ) w = λ τ. There h has a closed form, with γ the stationary law of G:
 
@@ -20,10 +21,11 @@ whose last term fades. A table holds the levels up to where it has; beyond, the 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from rota.analysis.analyze import analyze
+from rota.analysis.entry import analyze
 from rota.analysis.qbd import first_passage, m_matrix
 from rota.analysis.queue import TypeQueue
 from rota.arrays import Array, Int
@@ -33,11 +35,12 @@ from rota.policy import MSR, stationary_law
 from rota.process import ModulatingProcess
 from rota.threads import one_thread
 
-__all__ = ["RelativeValues", "TypeValues", "relative_values"]
+__all__ = ["MOST_STATES", "RelativeValues", "TypeValues", "relative_values"]
 
-_STATES = 1000  # of the process; a table of all levels and states is kept
+MOST_STATES = 1000  # of the process; a table of all levels and states is kept
 _LEVELS = 20_000
 _FADED = 1e-11  # of the values at level β: what is left of the last term where the table ends
+_AT_ONCE = 256  # levels whose residual is computed together
 _RESIDUAL = 1e-5  # of the Poisson equation, relative to its right side
 
 
@@ -87,20 +90,22 @@ class RelativeValues:
 
 
 @one_thread()
-def relative_values(system: System, policy: MSR) -> RelativeValues:
+def relative_values(system: System, policy: MSR, *, process: ModulatingProcess | None = None) -> RelativeValues:
     """Exact relative values of a stable MSR policy; sizes are taken as exponential.
 
+    `process`: that of the policy with more states, which it never enters (`rota.process.with_ways`); they have values too.
     Raises `Infeasible` for more than a thousand states, and `NotConverged` where the equations are not solved to five digits.
     """
     analysis = analyze(system, policy, sizes="exponential")
     analysis.require_stable()
-    if len(analysis.process) > _STATES:
+    process = process or analysis.process
+    if len(process) > MOST_STATES:
         raise Infeasible(
-            f"relative values of {len(analysis.process):,} states and {len(system.names)} types take too much time and memory: "
-            f"at most {_STATES:,} states"
+            f"relative values of {len(process):,} states and {len(system.names)} types take too much time and memory: "
+            f"at most {MOST_STATES:,} states"
         )
-    types = tuple(_solve(queue) for queue in analysis.queues)
-    found = RelativeValues(system, policy, analysis.process, types)
+    types = tuple(_solve(replace(queue, process=process)) for queue in analysis.queues)
+    found = RelativeValues(system, policy, process, types)
     if not found.residual <= _RESIDUAL:
         raise NotConverged(f"the Poisson equation has a relative residual of {found.residual:.1e}, more than {_RESIDUAL:.0e}")
     return found
@@ -128,29 +133,36 @@ def _solve(queue: TypeQueue) -> TypeValues:
         return m_matrix(local(q) + lam * passage, busy(q))
 
     G, _ = first_passage(lam, local(beta), busy(beta)[:, None] * after)
-    # The passage costs g_q are those of q itself and, E[Q] times, those of time: g_q = f_q − E[Q] τ_q, and so is h.
+    # Costs of a passage are those of q itself and, E[Q] times, those of time: g_q = f_q − E[Q] τ_q.
     drift = minus_s(beta, G) - lam * np.eye(N)
     tau = np.linalg.solve(drift, one)
     w = np.linalg.solve(drift, lam * tau)
-    passages, costs, times = [G], [(beta + 1) * tau + w], [tau]  # from β+1 to β, and then from β to β−1, …, 1 to 0
-    for q in range(beta, 0, -1):
-        right = np.column_stack([q * one + lam * costs[-1], one + lam * times[-1], busy(q)[:, None] * after])
-        solved = np.linalg.solve(minus_s(q, passages[-1]), right)
-        costs.append(solved[:, 0])
-        times.append(solved[:, 1])
-        passages.append(solved[:, 2:])
-    bottom = local(0) + lam * passages[-1]
-    law = stationary_law(bottom)
-    mean = float(law @ costs[-1] / (law @ (1 / lam + times[-1])))  # per passage to level 1 and back: 1/λ at level 0 on average
+    down = {beta + 1: _Passage(G, (beta + 1) * tau + w, tau)}  # from each level to the one below
+    middle = min(int(lam / mu), beta)  # a level that is often seen: a passage to one that hardly ever is takes almost for ever
+    for q in range(beta, middle, -1):
+        above = down[q + 1]
+        down[q] = _passage(minus_s(q, above.to), q * one + lam * above.cost, one + lam * above.time, busy(q)[:, None] * after)
+    up: dict[int, _Passage] = {}  # from each level to the one above
+    nothing = _Passage(np.zeros((N, N)), np.zeros(N), np.zeros(N))
+    for q in range(middle):
+        less, below = busy(q)[:, None] * after, up.get(q - 1, nothing)
+        outward = m_matrix(local(q) + less @ below.to, lam * one)
+        up[q] = _passage(outward, q * one + less @ below.cost, one + less @ below.time, lam * np.eye(N))
 
-    # h(0) with h(0, 0) = 0, then upwards.
-    minus = m_matrix(bottom, np.zeros(N))
-    minus[:, 0] = one  # the unknown h(0, 0) is replaced by the solvability of the equation, which holds: its value is 0
-    h0 = np.linalg.solve(minus, -mean * one + lam * (costs[-1] - mean * times[-1]))
-    h0[0] = 0.0
-    values = [h0]
-    for q in range(1, beta + 1):
-        values.append(costs[beta + 1 - q] - mean * times[beta + 1 - q] + passages[beta + 1 - q] @ values[-1])
+    less, below, above = busy(middle)[:, None] * after, up.get(middle - 1, nothing), down[middle + 1]
+    moves = local(middle) + lam * above.to + less @ below.to  # of the process, seen at that level only
+    law = stationary_law(moves)
+    cost, time = middle + lam * above.cost + less @ below.cost, 1 + lam * above.time + less @ below.time
+    mean = float(law @ cost / (law @ time))
+    minus = m_matrix(moves, np.zeros(N))
+    minus[:, 0] = one  # the unknown h(middle, 0) is replaced by the solvability of the equation, which holds: its value is 0
+    known = {middle: np.linalg.solve(minus, cost - mean * time)}
+    known[middle][0] = 0.0
+    for q in range(middle - 1, -1, -1):
+        known[q] = up[q].cost - mean * up[q].time + up[q].to @ known[q + 1]
+    for q in range(middle + 1, beta + 1):
+        known[q] = down[q].cost - mean * down[q].time + down[q].to @ known[q - 1]
+    values = [known[q] - known[0][0] for q in range(beta + 1)]  # h(0, 0) = 0
 
     x, y, z = _far(G, tau, w - mean * tau)
     rest = values[beta] - (x * beta * beta + y * beta + z)
@@ -166,6 +178,20 @@ def _solve(queue: TypeQueue) -> TypeValues:
         values.append(x * q * q + y * q + z + rest)
     found = TypeValues(mean, np.array(values), x, y, z, np.nan)
     return replace(found, residual=_residual(queue, found))
+
+
+class _Passage(NamedTuple):
+    """To the next level: where it is entered, ∫ Q dt on the way, and how long it takes, from each state."""
+
+    to: Array  # (N, N)
+    cost: Array  # (N,)
+    time: Array  # (N,)
+
+
+def _passage(minus: Array, cost: Array, time: Array, out: Array) -> _Passage:
+    """Solves minus · passage = (out, cost, time)."""
+    solved = np.linalg.solve(minus, np.column_stack([cost, time, out]))
+    return _Passage(solved[:, 2:], solved[:, 0], solved[:, 1])
 
 
 def _far(G: Array, tau: Array, w: Array) -> tuple[float, Array, Array]:
@@ -191,14 +217,18 @@ def _recurrent_law(G: Array) -> Array:
 
 def _residual(queue: TypeQueue, found: TypeValues) -> float:
     """The largest residual of the Poisson equation over all levels of the table, relative to its right side and to the values' size."""
-    lam, worst = queue.arrival_rate, 0.0
-    plain, after = queue.plain, queue.after
+    lam, plain, after = queue.arrival_rate, queue.plain, queue.after
     leaving = np.asarray(plain.sum(axis=1)).ravel()
-    for q in range(len(found.table)):
-        h, above, below = found(q), found(q + 1), found(max(q - 1, 0))
-        busy = queue.service_rate * np.minimum(q, queue.slots)
+    worst = 0.0
+    for start in range(0, len(found.table), _AT_ONCE):
+        levels = np.arange(start, min(start + _AT_ONCE, len(found.table)))
+        rows = np.array([found(int(q)) for q in range(max(start - 1, 0), int(levels[-1]) + 2)])
+        h, above = rows[-len(levels) - 1 : -1], rows[-len(levels) :]
+        below = rows[: len(levels)] if start > 0 else np.concatenate([rows[:1], rows])[: len(levels)]
+        busy = queue.service_rate * np.minimum(levels[:, None], queue.slots)
         unused = queue.ring_rate - busy
-        left = lam * (above - h) + plain @ h - leaving * h + unused * (after @ h - h) + busy * (after @ below - h)
-        size = abs(found.mean - q) + 1 + 1e-9 * (lam + leaving + queue.ring_rate) * np.abs(h)
-        worst = max(worst, float((np.abs(left - (found.mean - q)) / size).max()))
+        left = lam * (above - h) + (plain @ h.T).T - leaving * h + unused * ((after @ h.T).T - h) + busy * ((after @ below.T).T - h)
+        right = (found.mean - levels)[:, None]
+        size = np.abs(right) + 1 + 1e-9 * (lam + leaving + queue.ring_rate) * np.abs(h)
+        worst = max(worst, float((np.abs(left - right) / size).max()))
     return worst

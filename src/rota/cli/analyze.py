@@ -29,6 +29,8 @@ def analyze(
 ) -> None:
     """The response times of a policy, per type and in total: bounds, prediction and exact values.
 
+    An improved rota, and a rota with full preemption that backfills, look at the queues: of them it says what is proved.
+
     Parameters
     ----------
     policy
@@ -46,9 +48,12 @@ def analyze(
         raise rota.BadSpec([rota.Problem("--quantiles", "must be at least 0 and below 1", p) for p in wrong])
     system = rota.read_system(file)
     chosen = rota.read_policy(policy)
-    if not isinstance(chosen, rota.MSR):
+    if not isinstance(chosen, rota.MSR | rota.Improved):
         raise rota.Infeasible(f"{policy} has no rota, so it has no exact analysis: see `rota simulate`")
     answer = rota.analyze(system, chosen, sizes="exponential" if exponential else "as given")
+    if isinstance(answer, rota.Guarantee):
+        _show_guarantee(answer, exact=exact, quantiles=quantiles, json=json)
+        return
     if exact and answer.stable and len(answer.process) > 400:
         remark(f"the process has {len(answer.process)} states: exact values will take a while (--no-exact leaves them out)")
     tails = answer.type_response_time_quantiles(quantiles) if quantiles and answer.stable else {}
@@ -59,20 +64,60 @@ def analyze(
     answer.require_stable()
 
 
+def _show_guarantee(answer: rota.Guarantee, *, exact: bool, quantiles: list[float] | None, json: bool) -> None:
+    """Prints what is proved of a policy that looks at the queues."""
+    if not exact:
+        raise rota.BadSpec([rota.Problem("--no-exact", "leaves nothing: the guarantee is the exact mean of the rota behind the policy")])
+    tails = answer.type_response_time_quantiles_upper(tuple(quantiles)) if quantiles and answer.stable else {}
+    if json:
+        print_json(guarantee_fields(answer, tails))
+    else:
+        print_guarantee(answer, tails)
+    answer.require_stable()
+
+
+def guarantee_fields(answer: rota.Guarantee, tails: Mapping[float, Array]) -> dict[str, Any]:
+    """The fields of a `Guarantee` under their Python names; undefined values become null."""
+    from rota.policy import policy_name
+
+    fields = _common_fields(answer) | {"guaranteed": policy_name(answer.guaranteed), "per_type": answer.per_type}
+    if answer.stable:
+        fields |= {
+            "lower": answer.lower.tolist(),
+            "upper": answer.upper.tolist(),
+            "response_time_upper": answer.response_time_upper.tolist(),
+            "mean_response_time_lower": answer.mean_response_time_lower,
+            "mean_response_time_upper": answer.mean_response_time_upper,
+        }
+    if tails:
+        fields["type_response_time_quantiles_upper"] = {f"{p:g}": times.tolist() for p, times in tails.items()}
+    return finite(fields | {"remarks": answer.remarks()})
+
+
+def print_guarantee(answer: rota.Guarantee, tails: Mapping[float, Array]) -> None:
+    """A `Guarantee` for people: the rota behind the policy, the bounds, and what is proved in words."""
+    from rota.policy import policy_name
+
+    _print_rota(answer)
+    if not answer.stable:
+        return
+    columns = {
+        "load": [f"{load:.4f}" for load in answer.load],
+        "E[Q] at most": [f"{x:.5g}" for x in answer.upper],
+        "E[T] at most": [f"{x:.6g}" for x in answer.response_time_upper],
+    }
+    columns |= {f"T {100 * p:g}% at most": [number(t, 6) for t in times] for p, times in tails.items()}
+    rows = [(name, *(column[i] for column in columns.values())) for i, name in enumerate(answer.system.names)]
+    print_table(f"Jobs in the system under {policy_name(answer.guaranteed)}", ["", *columns], rows)
+    print()
+    for sentence in answer.explain():
+        print(sentence)
+    print(f"Arrivals can grow by a factor of up to {answer.largest_scaling:.4g} under this policy, and perhaps more.")
+
+
 def as_fields(answer: rota.Analysis, *, exact: bool, tails: Mapping[float, Array] | None = None) -> dict[str, Any]:
     """The fields of an `Analysis` under their Python names; infinite and undefined values become null. `tails`: quantiles by level."""
-    from rota.policy import policy_to_dict
-
-    fields: dict[str, Any] = {
-        "policy": policy_to_dict(answer.policy) if answer.policy is not None else None,
-        "names": answer.system.names,
-        "states": len(answer.process),
-        "working_fraction": answer.process.working_fraction,
-        "load": answer.load.tolist(),
-        "service_share": answer.service_share.tolist(),
-        "stable": answer.stable,
-        "largest_scaling": answer.largest_scaling,
-    }
+    fields = _common_fields(answer)
     if answer.stable:
         fields |= {
             "lower": answer.lower.tolist(),
@@ -97,20 +142,27 @@ def as_fields(answer: rota.Analysis, *, exact: bool, tails: Mapping[float, Array
     return finite(fields)
 
 
+def _common_fields(answer: rota.Analysis) -> dict[str, Any]:
+    """The policy, its process and its load."""
+    from rota.policy import policy_to_dict
+
+    policy = answer.guaranteed if isinstance(answer, rota.Guarantee) else answer.policy
+    return {
+        "policy": policy_to_dict(policy) if policy is not None else None,
+        "names": answer.system.names,
+        "states": len(answer.process),
+        "working_fraction": answer.process.working_fraction,
+        "load": answer.load.tolist(),
+        "service_share": answer.service_share.tolist(),
+        "stable": answer.stable,
+        "largest_scaling": answer.largest_scaling,
+    }
+
+
 def print_analysis(answer: rota.Analysis, *, exact: bool, tails: Mapping[float, Array] | None = None) -> None:
     """The tables of `rota analyze` and `rota design`; `tails`: quantiles of the response times by level."""
-    system, policy, process = answer.system, answer.policy, answer.process
-    if policy is not None:
-        states = f"{len(process)} state{'s' if len(process) != 1 else ''}"
-        switching = f", switching rate {policy.switching_rate:.6g}" if len(policy.weights) > 1 else ""
-        setups = f", setup rate {policy.setup_rate:.6g}" if policy.setup_rate is not None else ""
-        print(f"Preemption {policy.preemption}{switching}{setups}: {states}, {process.working_fraction:.1%} of the time working")
-        print_table(
-            "Rota",
-            ["working time", "jobs together"],
-            rota_rows(policy.candidates.tolist(), policy.weights.tolist(), system.names),
-            left=(1,),
-        )
+    system = answer.system
+    _print_rota(answer)
     if not answer.stable:
         return
     remarks = answer.remarks(exact=exact)
@@ -136,3 +188,20 @@ def print_analysis(answer: rota.Analysis, *, exact: bool, tails: Mapping[float, 
     for sentence in remarks:
         print(sentence)
     print(f"Arrivals can grow by a factor of up to {answer.largest_scaling:.4g} under this policy.")
+
+
+def _print_rota(answer: rota.Analysis) -> None:
+    """The rota, or the one behind the policy."""
+    system, policy, process = answer.system, answer.policy, answer.process
+    if policy is None:
+        return
+    states = f"{len(process)} state{'s' if len(process) != 1 else ''}"
+    switching = f", switching rate {policy.switching_rate:.6g}" if len(policy.weights) > 1 else ""
+    setups = f", setup rate {policy.setup_rate:.6g}" if policy.setup_rate is not None else ""
+    print(f"Preemption {policy.preemption}{switching}{setups}: {states}, {process.working_fraction:.1%} of the time working")
+    print_table(
+        "Rota",
+        ["working time", "jobs together"],
+        rota_rows(policy.candidates.tolist(), policy.weights.tolist(), system.names),
+        left=(1,),
+    )

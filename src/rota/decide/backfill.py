@@ -13,7 +13,18 @@ from rota.decide.rule import Rule
 from rota.decide.state import COMPLETION, KIND, SWITCHING, TIMER, TYPE, State, first_fit, oldest_next, take_next, uniform, youngest_running
 from rota.kernel import kernel
 
-__all__ = ["FULL_RULE", "HOLD_RULE", "NONE_RULE", "SETUP_RULE", "fill", "serve_preemptive", "serve_slots"]
+__all__ = [
+    "FULL_RULE",
+    "HOLD_RULE",
+    "NONE_RULE",
+    "SETUPS",
+    "SETUP_RULE",
+    "end_setup",
+    "fill",
+    "serve_preemptive",
+    "serve_slots",
+    "setups_under_way",
+]
 
 SETUPS = 1  # counters from here on: setups of each type under way (sMSR)
 
@@ -62,8 +73,8 @@ def backfill_setup(state: State, target: Int) -> float:
     if state.event[KIND] == COMPLETION:
         target[state.event[TYPE]] -= 1
     if state.event[KIND] == TIMER:
-        if _setups(state) > 0:
-            _end_setup(state)
+        if setups_under_way(state) > 0:
+            end_setup(state)
         elif follow(state, target):
             state.counters[PLACE] = data.goal[state.counters[PLACE]]
             _prepare(state, target)
@@ -72,7 +83,7 @@ def backfill_setup(state: State, target: Int) -> float:
                 state.counters[SETUPS + k] += 1
             for k in range(target.shape[0]):
                 target[k] = min(target[k], state.running[k])  # those that wait start when they fit
-    setups = _setups(state)
+    setups = setups_under_way(state)
     state.mode[SWITCHING] = 1 if setups > 0 else 0
     _free_room(state, target)
     for k in range(target.shape[0]):
@@ -275,7 +286,7 @@ def _drain(state: State, target: Int) -> None:
 
 
 @kernel
-def _setups(state: State) -> int:
+def setups_under_way(state: State) -> int:
     """How many setups are under way."""
     count = 0
     for k in range(state.system.shape[0]):
@@ -284,9 +295,9 @@ def _setups(state: State) -> int:
 
 
 @kernel
-def _end_setup(state: State) -> None:
+def end_setup(state: State) -> None:
     """One of the setups under way is done, each as likely as any other."""
-    draw = uniform(state.random) * _setups(state)
+    draw = uniform(state.random) * setups_under_way(state)
     chosen = -1
     for k in range(state.system.shape[0]):
         if state.counters[SETUPS + k] > 0:

@@ -36,7 +36,7 @@ from rota.model import System
 from rota.policy import MSR
 from rota.process import ModulatingProcess, build_process
 
-__all__ = ["MSR_RULE", "PLACE", "MSRData", "describe_msr", "follow", "go", "msr_data", "msr_keeps", "next_ring", "own_rate"]
+__all__ = ["MSR_RULE", "PLACE", "MSRData", "describe_msr", "follow", "go", "msr_data", "msr_keeps", "next_ring", "own_rate", "process_data"]
 
 PLACE = 0  # counter: the state of the process
 RATE, NEXT = 0, 1  # memory: the rate of own rings, the time of the next
@@ -190,7 +190,11 @@ def msr(state: State, target: Int) -> float:
 
 def msr_data(system: System, policy: MSR) -> MSRData:
     """The modulating process of a policy."""
-    process = build_process(system, policy)
+    return process_data(build_process(system, policy), skip=policy.empty_slots == "skip", setup_rate=policy.setup_rate)
+
+
+def process_data(process: ModulatingProcess, *, skip: bool, setup_rate: float | None) -> MSRData:
+    """A modulating process in compressed rows."""
     order = np.argsort(process.source, kind="stable")
     start = np.zeros(len(process) + 1, dtype=np.int64)
     np.add.at(start, process.source + 1, 1)
@@ -202,8 +206,8 @@ def msr_data(system: System, policy: MSR) -> MSRData:
         target=np.ascontiguousarray(process.target[order]),
         rate=np.ascontiguousarray(process.rate[order]),
         trigger=np.ascontiguousarray(process.trigger[order]),
-        skip=policy.empty_slots == "skip",
-        setup_rate=policy.setup_rate or 0.0,
+        skip=skip,
+        setup_rate=setup_rate or 0.0,
     )
 
 

@@ -24,12 +24,12 @@ from rota.model.system import check_system
 from rota.policy import MSR, Opening, Route
 from rota.threads import one_thread
 
-__all__ = ["Design", "Objective", "balanced_policy", "break_even_setup_rate", "design_policy", "find_design"]
+__all__ = ["LOAD_S", "Design", "Objective", "balanced_policy", "break_even_setup_rate", "design_policy", "find_design"]
 
 Objective = Literal["load", "response-time", "close"]
 RouteChoice = Route | Literal["random", "search"]
 
-_LOAD_S = 5.0  # the load may always take this long: without it there is no rota
+LOAD_S = 5.0  # the load may always take this long: without it there is no rota
 _CLOSE_S = 9.0  # close rotas are found in less, and tuning them for longer gains little
 _FAR = 1e6  # setups beyond so many times the service rates are as good as free, or never done
 
@@ -81,7 +81,7 @@ def find_design(
     if load is not None:
         check_load(load, system)
     deadline = Deadline.after(time_limit_s)
-    best = load or system_load(system, time_limit_s=max(time_limit_s, _LOAD_S))
+    best = load or system_load(system, time_limit_s=max(time_limit_s, LOAD_S))
     policy = balanced_policy(system, best, preemption, setup_rate=setup_rate, opening=opening or "late")
     if objective == "close":
         ways = _ways(route, opening)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from rota.errors import BadSpec, Problem
 from rota.model import Preemption
 from rota.policy.codec import Codec, policy_from_dict, policy_to_dict
@@ -16,21 +18,26 @@ __all__ = ["Improved"]
 
 @dataclass(frozen=True)
 class Improved(Policy):
-    """One step of policy improvement on a rota: at every event the state of the least relative value that holds all running jobs.
+    """One step of policy improvement on a rota: at every event the state of the least relative value that can be reached.
 
+    Without preemption that is one that holds all running jobs; with setups, one that covers the setups of the jobs that stop. `backfill`:
+    the other schedules of the server are states too, each on the way to a candidate of the base.
     The mean response time, with Poisson arrivals and exponential sizes, is at most the exact one of `base`.
     """
 
     base: MSR
+    backfill: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, MSR):
             raise BadSpec([Problem("base", "must be a rota.MSR", self.base)])
         problems = []
-        if self.base.preemption == "setup":
-            problems.append(Problem("base", 'must have preemption "full" or "none"', self.base.preemption))
         if self.base.backfill:
             problems.append(Problem("base", "must not backfill: the improvement is of its exact values"))
+        if not isinstance(self.backfill, bool | np.bool_):
+            problems.append(Problem("backfill", "must be True or False", self.backfill))
+        elif self.backfill and self.base.preemption == "full":
+            problems.append(Problem("backfill", "goes without full preemption, with which gaps are always filled", self.backfill))
         if problems:
             raise BadSpec(problems)
 
@@ -41,11 +48,12 @@ class Improved(Policy):
 
 
 def _write(policy: Improved) -> dict[str, Any]:
-    return {"base": policy_to_dict(policy.base)}
+    fields: dict[str, Any] = {"base": policy_to_dict(policy.base)}
+    return fields | ({"backfill": True} if policy.backfill else {})
 
 
 def _read(kind: type[Policy], given: dict[str, Any]) -> Policy:
-    problems = [Problem(name, "is not a known key") for name in given if name != "base"]
+    problems = [Problem(name, "is not a known key") for name in given if name not in ("base", "backfill")]
     if "base" not in given:
         problems.append(Problem("base", "is missing"))
     if problems:
@@ -53,13 +61,13 @@ def _read(kind: type[Policy], given: dict[str, Any]) -> Policy:
     base = policy_from_dict(given["base"])
     if not isinstance(base, MSR):
         raise BadSpec([Problem("base", "must be a rota.MSR", base)])
-    return Improved(base)
+    return Improved(base, given.get("backfill", False))
 
 
 IMPROVED_CODEC = Codec(write=_write, read=_read)
 
 
-def _register(preemption: Preemption, name: str, title: str, colour: str, mark: str) -> None:
+def _register(preemption: Preemption, name: str, title: str, colour: str, mark: str, *, backfill: bool = False) -> None:
     register(
         Record(
             name=name,
@@ -70,11 +78,11 @@ def _register(preemption: Preemption, name: str, title: str, colour: str, mark: 
             throughput_optimal=True,
             colour=colour,
             mark=mark,
-            where={"preemption": preemption},
+            where={"preemption": preemption, "backfill": backfill},
             kind="improved",
             codec="rota.policy.improved:IMPROVED_CODEC",
             designed=True,
-            draws=preemption == "none",
+            draws=preemption != "full",
             looks_at="lengths",  # with full preemption gaps are filled in the order of arrival
             stability_note="as its base",
         )
@@ -83,3 +91,6 @@ def _register(preemption: Preemption, name: str, title: str, colour: str, mark: 
 
 _register("full", "improved pMSR", "the improved rota", "#040018", "square")
 _register("none", "improved nMSR", "the improved rota without preemption", "#170041", "diamond")
+_register("none", "improved nMSR+backfill", "the improved rota with backfilling, without preemption", "#0b2a4a", "circle", backfill=True)
+_register("setup", "improved sMSR", "the improved rota with setups", "#2c0a5a", "triangle-up")
+_register("setup", "improved sMSR+backfill", "the improved rota with backfilling and setups", "#30085f", "triangle-down", backfill=True)

@@ -4,11 +4,13 @@ from rota.process.build import build_process, check_policy, rates_from_weights, 
 from rota.process.check import check_process
 from rota.process.export import to_dot, to_json, to_networkx
 from rota.process.process import SETUP, TIMER, ModulatingProcess
+from rota.process.ways import Ways, with_ways
 
 __all__ = [
     "SETUP",
     "TIMER",
     "ModulatingProcess",
+    "Ways",
     "build_process",
     "check_policy",
     "check_process",
@@ -16,5 +18,6 @@ __all__ = [
     "to_dot",
     "to_json",
     "to_networkx",
+    "with_ways",
     "working_generator",
 ]

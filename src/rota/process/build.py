@@ -24,7 +24,7 @@ from rota.policy import MSR, is_strongly_connected, stationary_law
 from rota.process.check import require_fit
 from rota.process.process import SETUP, TIMER, ModulatingProcess
 
-__all__ = ["build_process", "rates_from_weights", "working_generator"]
+__all__ = ["build_process", "opened", "rates_from_weights", "working_generator"]
 
 
 MAX_STATES = 200_000
@@ -176,7 +176,7 @@ class _Builder:
         """With opening "early": the schedule plus those new slots of candidate b that fit already, types in order."""
         if self.policy.opening == "late":
             return schedule
-        return _opened(schedule, self.policy.candidates[b], self.units.demand, self.units.capacity)
+        return opened(schedule, self.policy.candidates[b], self.units.demand, self.units.capacity)
 
     def order(self, a: int, b: int) -> Sequence[int]:
         """The order in which the types are drained."""
@@ -204,24 +204,24 @@ class _Builder:
 
 
 @compiled
-def _opened(schedule: Int, wanted: Int, demand: Int, capacity: Int) -> Int:
+def opened(schedule: Int, wanted: Int, demand: Int, capacity: Int) -> Int:
     """The schedule with as many more slots as are wanted and fit, types in order."""
     K, R = demand.shape
-    opened = schedule.copy()
+    slots = schedule.copy()
     residual = capacity.copy()
     for i in range(K):
         for r in range(R):
             residual[r] -= schedule[i] * demand[i, r]
     for i in range(K):
-        count = wanted[i] - opened[i]
+        count = wanted[i] - slots[i]
         for r in range(R):
             if demand[i, r] > 0:
                 count = min(count, residual[r] // demand[i, r])
         if count > 0:
-            opened[i] += count
+            slots[i] += count
             for r in range(R):
                 residual[r] -= count * demand[i, r]
-    return opened
+    return slots
 
 
 def draining_time(system: System, a: Int, b: Int) -> Array:

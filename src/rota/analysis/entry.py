@@ -1,0 +1,76 @@
+"""`analyze`: from a policy to what is known of it."""
+
+from __future__ import annotations
+
+from typing import overload
+
+from rota.analysis.analyze import Analysis, Sizes
+from rota.analysis.guarantee import Guarantee, guarantee, rota_behind
+from rota.errors import BadSpec, Infeasible, Problem
+from rota.model import Exponential, PhaseTypeFamily, System
+from rota.policy import MSR, Improved
+from rota.process import ModulatingProcess, build_process, check_process
+
+__all__ = ["analyze", "analyze_process", "require_analyzable"]
+
+
+@overload
+def analyze(system: System, policy: MSR, *, sizes: Sizes = "as given") -> Analysis: ...
+@overload
+def analyze(system: System, policy: Improved, *, sizes: Sizes = "as given") -> Guarantee: ...
+def analyze(system: System, policy: MSR | Improved, *, sizes: Sizes = "as given") -> Analysis:
+    """Analyses an MSR policy on a system; of an improved rota, and of a pMSR with backfilling, what is proved of it: a `Guarantee`.
+
+    Sizes must be exponential, or phase-type unless jobs cannot be preempted; `sizes="exponential"` takes every size as exponential with
+    its mean.
+    """
+    if isinstance(policy, Improved) or (isinstance(policy, MSR) and policy.backfill and policy.preemption == "full"):
+        return guarantee(analyze(system, rota_behind(policy), sizes=sizes), policy)
+    require_analyzable(policy)
+    process = build_process(system, policy)
+    _check_sizes(system, process, sizes)
+    return Analysis(system=system, policy=policy, process=process, sizes=sizes)
+
+
+def require_analyzable(policy: object) -> None:
+    """Raises unless the policy is an MSR policy that does not look at the queues."""
+    if not isinstance(policy, MSR):
+        raise Infeasible(
+            f"analysis is for MSR policies (rota.MSR, rota.design_policy), whose clock does not look at the queues; {policy!r} is not one: "
+            "use rota.simulate or rota.compare, which take every policy"
+        )
+    if policy.backfill:
+        raise Infeasible("backfilling depends on the queues, so it has no exact analysis: analyze the policy without it, or simulate")
+    if policy.empty_slots == "skip" and policy.preemption == "none":
+        raise Infeasible('skipping empty slots depends on the queues: analyze with empty_slots="virtual", or simulate')
+
+
+def analyze_process(system: System, process: ModulatingProcess, *, policy: MSR | None = None, sizes: Sizes = "as given") -> Analysis:
+    """Analyses any modulating process on a system, after checking that it matches the system (`rota.process.check_process`)."""
+    if not isinstance(process, ModulatingProcess):
+        rule = "must be a ModulatingProcess: rota.build_process makes one of a policy, and rota.analyze takes the policy itself"
+        raise BadSpec([Problem("process", rule, process)])
+    check_process(system, process)
+    _check_sizes(system, process, sizes)
+    return Analysis(system=system, policy=policy, process=process, sizes=sizes)
+
+
+def _check_sizes(system: System, process: ModulatingProcess, sizes: Sizes) -> None:
+    if sizes not in ("as given", "exponential"):
+        raise BadSpec([Problem("sizes", 'must be "as given" or "exponential"', sizes)])
+    if sizes == "exponential":
+        return
+    for i, (name, size) in enumerate(zip(system.names, system.sizes, strict=True)):
+        if isinstance(size, Exponential):
+            continue
+        way_out = 'simulate, or take it as exponential with sizes="exponential" (on the command line: --exponential)'
+        if not isinstance(size, PhaseTypeFamily):
+            kind = getattr(size, "distribution", type(size).__name__)
+            raise Infeasible(
+                f"type {name!r} has {kind} sizes: analysis needs exponential or phase-type ones. Fit one (rota.Fitted), {way_out}"
+            )
+        if (process.trigger == i).any():
+            raise Infeasible(
+                f"type {name!r} has phase-type sizes and its completions move the process: "
+                f"the state would have to follow every job. {way_out}"
+            )
