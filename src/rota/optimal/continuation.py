@@ -4,12 +4,15 @@ Let y be prices with y·u ≤ 1 for every schedule (`rota.system_load`), ρ = Σ
 schedule does more than one unit of work per unit of time, and w units of work are at least κ w jobs, κ = 1 / max(y_i/μ_i). Where many jobs
 wait, values therefore grow at least like κ w²/(2 (1 − ρ)). With N the edge and n = min(q, N), values W on the states go on as
 
-    h(q, u) = W(n, u) + F(q) − F(n),   F(q) = ½ q·A q + b·q,   A_ij = s κ y_i y_j / (μ_i μ_j (1 − ρ)),   b_i = ½ A_ii,   s < 1
+    h(q, u) = W(n, u) + F(q) − F(n),   F(q) = ½ q·A q + b·q
+    A_ij = s κ y_i y_j / (μ_i μ_j (1 − ρ)),   s < 1,      b_i = ½ A_ii − δ y_i / (μ_i (1 − ρ))
 
 and a type of price 0 has A_ii = s / (β_i μ_i − λ_i) instead, β_i being the most of its jobs that run at once. Then A (λ − u μ) ≥ −s for
 every schedule, in each row. So the one-step difference c + L h of a state with x_i > 0 jobs beyond the edge, L being the generator,
 is a linear function of x that does not fall in any x_i: if it is at least g with one job beyond along any types at the edge, it is so with
-more. `backup` looks at these states too, so that the least difference it finds is that of all states there are.
+more. `backup` looks at these states too, so that the least difference it finds is that of all states there are. A larger δ raises the
+difference beyond the edge by as much where all work is done that can be, and lowers the cost of jobs at the edge: it is
+raised by what the difference lacks. (In M/M/k the right δ makes h the values themselves, and the bound the mean.)
 
 By Dynkin's formula no policy then has a mean number of jobs below g: E ∫ c dt ≥ g T − E[h(Q(T))] + h(Q(0)), and if the mean of Q
 is finite in the long run, E[Q(T)]/T is as small as we like for some large T. That is enough for an h that grows linearly, so let F go on
@@ -31,16 +34,17 @@ _BELOW_ONE = 1 - 1e-6  # s
 _CHUNK = 1 << 20  # numbers of jobs present that are looked at together
 
 
-def continued(space: StateSpace, load: Load) -> StateSpace:
+def continued(space: StateSpace, load: Load, delta: float = 0.0) -> StateSpace:
     """The states with the values that go on beyond their edge."""
     lam, mu = space.arrival_rate, space.service_rate
     y = load.type_price / float((space.schedules @ load.type_price).max())  # y·u ≤ 1, whatever was rounded
     work = y / mu  # of a job
-    A = np.outer(work, work) / (work.max() * (1 - float(y @ (lam / mu))))
+    spare = 1 - float(y @ (lam / mu))
+    A = np.outer(work, work) / (work.max() * spare)
     free = np.flatnonzero(y <= 0)
     A[free, free] = 1 / (space.largest * mu - lam)[free]
     A *= _BELOW_ONE
-    return space._replace(growth=A, first=np.diag(A).copy())
+    return space._replace(growth=A, first=np.diag(A) - delta * work / spare)
 
 
 def first_values(space: StateSpace, copies: int) -> Array:

@@ -18,7 +18,7 @@ import numpy as np
 
 from rota.arguments import is_real
 from rota.arrays import Array, Int
-from rota.capacity import system_load
+from rota.capacity import Load, system_load
 from rota.display import number
 from rota.errors import BadSpec, Infeasible, NotConverged, Problem
 from rota.model import Preemption, System
@@ -37,9 +37,10 @@ __all__ = ["Optimal", "optimal_policy"]
 Stopped = Literal["settled", "truncation", "memory", "time", "interrupt"]
 _SOLVER_SHARE = 0.1  # of the accuracy, for the gap of the bounds
 _SOLVER_TIME = 0.7  # of the time that is left, for the values on one truncation; the rest is for the law of the table
+_TRIES = 3  # of values beyond the edge on one truncation
 _GOOD_ENOUGH = 0.02  # the gap of the bounds with which decisions are taken that the time limit ended
 _KEPT = 0.6  # of the truncation, in the table
-_LAW_ERROR, _LAW_SHARE = 1e-6, 1e-3  # the flow out of balance: at most, and as a part of the accuracy
+_LAW_ERROR, _LAW_SHARE = 1e-8, 1e-5  # the flow out of balance: at most, and as a part of the accuracy
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -139,7 +140,7 @@ def optimal_policy(
     until = began + time_limit_s
     found: Optimal | None = None
     solved: Solved | None = None
-    iterations, bound = 0, 0.0
+    iterations, bound, delta = 0, 0.0, 0.0
 
     def tell(text: str) -> None:
         if progress is not None:
@@ -155,7 +156,7 @@ def optimal_policy(
         return replace(found, lower_bound=max(found.lower_bound, bound), iterations=iterations, stopped=stopped, time_s=now)
 
     while True:
-        space = continued(state_space(system, N, schedules), load)
+        space = continued(state_space(system, N, schedules), load, delta)
         if reason := _too_large(space, preemptive, memory_limit_gb):
             if found is None:
                 raise Infeasible(f"{reason}: take fewer types, a smaller server or a smaller truncation, or compare policies by simulation")
@@ -167,7 +168,8 @@ def optimal_policy(
                 else extended(solved.space, solved.values, space)
             )
             now = time.monotonic()
-            solved = solve(space, preemptive, _SOLVER_SHARE * accuracy, start, now + _SOLVER_TIME * (until - now), tell)
+            solver_until = now + _SOLVER_TIME * (until - now)
+            solved, delta = _solved(space, load, delta, preemptive, _SOLVER_SHARE * accuracy, start, solver_until, tell)
             iterations += solved.sweeps
             bound = max(bound, solved.proved / float(system.arrival_rate.sum()))
             if found is not None and (solved.stopped == "interrupt" or solved.gap > _GOOD_ENOUGH):
@@ -189,6 +191,28 @@ def optimal_policy(
         if solved.stopped != "gap":
             return best_so_far(solved.stopped)
         N = larger_truncation(N, found.missing, decay, allowed / 2)
+
+
+def _solved(
+    space: StateSpace,
+    load: Load,
+    delta: float,
+    preemptive: bool,
+    gap: float,
+    start: Array,
+    until: float,
+    tell: Callable[[str], None],
+) -> tuple[Solved, float]:
+    """Values on one truncation with the best bound of a few δ, and the last δ (`rota.optimal.continuation`)."""
+    proved, sweeps = -np.inf, 0
+    for _ in range(_TRIES):
+        solved = solve(continued(space, load, delta), preemptive, gap, start, until, tell)
+        proved, sweeps, start = max(proved, solved.proved), sweeps + solved.sweeps, solved.values
+        lacks = solved.least - solved.proved
+        if solved.stopped != "gap" or lacks <= gap * solved.least:
+            break
+        delta += lacks
+    return replace(solved, proved=proved, sweeps=sweeps), delta
 
 
 def _optimal(system: System, solved: Solved, preemptive: bool, error: float, until: float) -> tuple[Optimal, Array]:
