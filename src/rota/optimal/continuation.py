@@ -7,7 +7,7 @@ wait, values therefore grow at least like κ w²/(2 (1 − ρ)). With N the edge
     h(q, u) = W(n, u) + F(q) − F(n),   F(q) = ½ q·A q + b·q
     A_ij = s κ y_i y_j / (μ_i μ_j (1 − ρ)),   s < 1,      b_i = ½ A_ii − δ y_i / (μ_i (1 − ρ))
 
-and a type of price 0 has A_ii = s / (β_i μ_i − λ_i) instead, β_i being the most of its jobs that run at once. Then A (λ − u μ) ≥ −s for
+and a type of price 0 has A_ii = s / (2 (β_i μ_i − λ_i)) instead, β_i being the most of its jobs that run at once. Then A (λ − u μ) ≥ −s for
 every schedule, in each row. So the one-step difference c + L h of a state with x_i > 0 jobs beyond the edge, L being the generator,
 is a linear function of x that does not fall in any x_i: if it is at least g with one job beyond along any types at the edge, it is so with
 more. `backup` looks at these states too, so that the least difference it finds is that of all states there are. A larger δ raises the
@@ -42,7 +42,7 @@ def continued(space: StateSpace, load: Load, delta: float = 0.0) -> StateSpace:
     spare = 1 - float(y @ (lam / mu))
     A = np.outer(work, work) / (work.max() * spare)
     free = np.flatnonzero(y <= 0)
-    A[free, free] = 1 / (space.largest * mu - lam)[free]
+    A[free, free] = 0.5 / (space.largest * mu - lam)[free]
     A *= _BELOW_ONE
     return space._replace(growth=A, first=np.diag(A) - delta * work / spare)
 

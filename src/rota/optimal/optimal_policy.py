@@ -37,7 +37,6 @@ __all__ = ["Optimal", "optimal_policy"]
 Stopped = Literal["settled", "truncation", "memory", "time", "interrupt"]
 _SOLVER_SHARE = 0.1  # of the accuracy, for the gap of the bounds
 _SOLVER_TIME = 0.7  # of the time that is left, for the values on one truncation; the rest is for the law of the table
-_TRIES = 3  # of values beyond the edge on one truncation
 _GOOD_ENOUGH = 0.02  # the gap of the bounds with which decisions are taken that the time limit ended
 _KEPT = 0.6  # of the truncation, in the table
 _LAW_ERROR, _LAW_SHARE = 1e-8, 1e-5  # the flow out of balance: at most, and as a part of the accuracy
@@ -203,16 +202,28 @@ def _solved(
     until: float,
     tell: Callable[[str], None],
 ) -> tuple[Solved, float]:
-    """Values on one truncation with the best bound of a few δ, and the last δ (`rota.optimal.continuation`)."""
-    proved, sweeps = -np.inf, 0
-    for _ in range(_TRIES):
-        solved = solve(continued(space, load, delta), preemptive, gap, start, until, tell)
-        proved, sweeps, start = max(proved, solved.proved), sweeps + solved.sweeps, solved.values
-        lacks = solved.least - solved.proved
-        if solved.stopped != "gap" or lacks <= gap * solved.least:
+    """Values on one truncation, with a δ that makes the bound large, and this δ (`rota.optimal.continuation`).
+
+    Beyond the edge the least difference rises by as much as δ, and within it falls: by some share of that, for which a second δ is tried.
+    The bound is largest where the two meet.
+    """
+    solved = solve(space, preemptive, gap, start, until, tell)
+    proved, sweeps, least, tried = solved.proved, solved.sweeps, solved.least, delta
+    lacks = least - proved
+    share = 0.0
+    while solved.stopped == "gap" and lacks > gap * least and (tried == delta or share > gap):
+        step = lacks / (1 + share)
+        try:
+            solved = solve(continued(space, load, delta + step), preemptive, gap, solved.values, until, tell)
+        except OutOfTime:
+            solved = replace(solved, stopped="time")
             break
-        delta += lacks
-    return replace(solved, proved=proved, sweeps=sweeps), delta
+        proved, sweeps = max(proved, solved.proved), sweeps + solved.sweeps
+        if tried != delta:
+            tried = delta + step
+            break
+        tried, share = delta + step, (least - solved.least) / step
+    return replace(solved, proved=proved, sweeps=sweeps), tried
 
 
 def _optimal(system: System, solved: Solved, preemptive: bool, error: float, until: float) -> tuple[Optimal, Array]:
