@@ -63,7 +63,7 @@ class Optimal(Answer):
 
     @property
     def gap(self) -> float:
-        """1 − lower_bound / mean_response_time."""
+        """1 − lower_bound / mean_response_time; negative where the truncation is too short to tell the mean of the table."""
         return 1 - self.lower_bound / self.mean_response_time
 
     @property
@@ -76,7 +76,8 @@ class Optimal(Answer):
         with_jobs = "with full preemption" if self.preemption == "full" else "without preemption"
         lines = [
             f"Proved, but for rounding: no policy {with_jobs} has a mean response time below {self.lower_bound:.6g}.",
-            f"The table has {self.mean_response_time:.6g}, {number(100 * self.gap, 2)} % more, with at most {self.edge} counted.",
+            f"With at most {self.edge} counted, the table has {self.mean_response_time:.6g}, "
+            + (f"{number(100 * self.gap, 2)} % above that." if self.gap >= 0 else "below that: so few jobs do not tell its mean."),
             "Gap and missing part are below the accuracy asked for: the mean of the table is stable, not proved."
             if self.settled
             else f"It is not settled{_REASONS[self.stopped]}: the mean of the table may be larger. rota.simulate measures it.",
