@@ -22,7 +22,7 @@ def run(options: Sequence[str] = ()) -> None:
     parser.add_argument("--jobs", type=int, default=1_000_000, help="simulated under each policy")
     given = parser.parse_args(options)
     print(
-        f"{'load':>5} {'preemption':<10} {'no policy below':>15} {'the best has':>12} {'settled':>8} {'at most jobs':>16} {'values':>12} "
+        f"{'load':>5} {'preemption':<10} {'no policy below':>15} {'the table has':>13} {'settled':>8} {'at most jobs':>16} {'values':>12} "
         f"{'seconds':>8} {'simulated':>16} {'MaxWeight':>16} {'First-Fit':>16}"
     )
     for load in given.loads:
@@ -33,7 +33,7 @@ def run(options: Sequence[str] = ()) -> None:
             max_weight = simulate(system, rota.MaxWeight(preemption), given.jobs)
             first_fit = simulate(system, rota.FirstFit(), given.jobs) if preemption == "none" else ""
             settled, edge = "yes" if best.settled else "no", " × ".join(map(str, best.truncation))
-            line = f"{load:5.2f} {preemption:<10} {best.lower_bound:15.4f} {best.mean_response_time:12.4f} {settled:>8} {edge:>16}"
+            line = f"{load:5.2f} {preemption:<10} {best.lower_bound:15.4f} {best.mean_response_time:13.4f} {settled:>8} {edge:>16}"
             print(f"{line} {best.states:12,} {best.time_s:8.1f} {simulated:>16} {max_weight:>16} {first_fit:>16}", flush=True)
 
 

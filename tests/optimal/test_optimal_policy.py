@@ -1,15 +1,23 @@
 """The best policy: closed forms, policy iteration in plain numpy, bounds, and what is refused."""
 
+import importlib
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import rota
-from rota.optimal.state_space import schedules_of
+from rota.decide import decider_of
+from rota.optimal import chain, iteration, with_preemption, without_preemption
+from rota.optimal.continuation import continued, extended, first_values
+from rota.optimal.iteration import solve
+from rota.optimal.state_space import schedules_of, state_space
+from rota.optimal.table_chain import chain_of_table
 from systems import paper_example
 
+optimal_policy_module = importlib.import_module("rota.optimal.optimal_policy")  # the function has the same name
 PREEMPTION = pytest.mark.parametrize("preemption", ["full", "none"])
 
 
@@ -21,15 +29,13 @@ def erlang_c(k, lam, mu):
     return waits / (k * mu - lam) + 1 / mu
 
 
-def brute_force(system, N, preemptive):
-    """E[Q] of the best policy with at most N_i jobs, jobs beyond lost at the cost c_i: policy iteration with dense matrices.
+def brute_force(system, N, preemptive, growth, first):
+    """The least mean cost with at most N_i jobs, a lost job costing first_i + Σ growth_ij q_j: policy iteration with dense matrices.
 
     States are all (q, u) before a decision; a decision is any u' that fits, u' ≤ q, and u' ≥ u without preemption.
     """
     schedules = [tuple(row) for row in schedules_of(system).tolist()]
     lam, mu, K = system.arrival_rate, system.service_rate, len(N)
-    most = np.max(schedules, axis=0)
-    toll = [lam[i] * (1 / mu[i] + (N[i] - most[i] + 1) / (most[i] * mu[i])) for i in range(K)]
     states = [
         (q, u)
         for q in itertools.product(*(range(n + 1) for n in N))
@@ -50,7 +56,7 @@ def brute_force(system, N, preemptive):
             if q[i] < N[i]:
                 p[place[step(q, i, 1), keep]] += lam[i] / R
             else:
-                cost += toll[i]
+                cost += lam[i] * (first[i] + growth[i] @ q)
             if u[i]:
                 p[place[step(q, i, -1), keep if preemptive else step(u, i, -1)]] += u[i] * mu[i] / R
         p[place[q, keep]] += 1 - p.sum()
@@ -90,12 +96,24 @@ def test_one_type_is_erlang_c(preemption, k):
 
 @PREEMPTION
 @pytest.mark.parametrize(("k", "load"), [(1, 0.9), (3, 0.9), (3, 0.97)])
-def test_the_bound_holds_on_short_truncations(preemption, k, load):
-    """However few jobs are counted, the bound is below the exact mean without truncation, although lost jobs cost something."""
+def test_the_bound_is_the_mean_of_one_type(preemption, k, load):
+    """However few jobs are counted, the bound is not above the exact mean without truncation, and hardly below it."""
     system, exact = rota.System([k], [[1]], [load * k], [1.0]), erlang_c(k, load * k, 1.0)
-    bounds = [rota.optimal_policy(system, preemption, truncation=k + extra).lower_bound for extra in (2, 4, 8, 16, 32)]
-    assert bounds == sorted(bounds)
-    assert 1 / 2 < bounds[0] < bounds[-1] < exact
+    for extra, near in ((2, 0.05), (8, 1e-4), (32, 1e-4)):
+        bound = rota.optimal_policy(system, preemption, truncation=k + extra, accuracy=1e-5).lower_bound
+        assert exact * (1 - near) < bound <= exact * (1 + 1e-9)
+
+
+@PREEMPTION
+def test_a_type_that_does_not_limit_the_load(preemption):
+    """Two types that do not share a resource are two M/M/k queues; the second has price 0, and its values go on in their own way."""
+    system = rota.System([2, 5], [[1, 0], [0, 1]], [1.6, 2.0], [1.0, 1.0])
+    exact = [erlang_c(2, 1.6, 1.0), erlang_c(5, 2.0, 1.0)]
+    assert rota.system_load(system).type_price[1] == 0
+    best = rota.optimal_policy(system, preemption, accuracy=1e-3)
+    assert best.settled
+    assert best.response_time == pytest.approx(exact, rel=2e-3)
+    assert best.lower_bound <= system.arrival_rate @ exact / 3.6 * (1 + 1e-9)
 
 
 def test_the_shortest_mean_first_with_preemption():
@@ -109,23 +127,72 @@ def test_the_shortest_mean_first_with_preemption():
     assert best.response_time == pytest.approx([first, second], rel=1e-3)
     assert best.mean_response_time == pytest.approx(exact, rel=2e-4)
     assert best.lower_bound <= exact
-    q = np.unravel_index(np.arange(len(best.policy.choice)), tuple(n + 1 for n in best.truncation))
+    q = np.unravel_index(np.arange(len(best.policy.choice)), tuple(best.policy.truncation + 1))
     runs = best.policy.schedules[best.policy.choice]
-    inside = q[1] < best.truncation[1]  # at the edge a second job that leaves lets another one in
-    assert (runs[inside & (q[0] > 0)] == [1, 0]).all()
+    assert (runs[q[0] > 0] == [1, 0]).all()
+
+
+def solved_values(system, N, preemption, gap=1e-10):
+    """The values on a truncation."""
+    space = continued(state_space(system, N), rota.system_load(system))
+    preemptive = preemption == "full"
+    return solve(space, preemptive, gap, first_values(space, 1 if preemptive else len(space.schedules)))
 
 
 @PREEMPTION
 def test_brute_force(preemption):
-    """Dense policy iteration over all decisions has the same mean, between the bounds."""
-    system = rota.System([4, 3], [[1, 1], [3, 1]], [0.9, 0.5], [1.0, 0.7])
-    N = [5, 4]
-    g = brute_force(system, N, preemption == "full")
-    best = rota.optimal_policy(system, preemption, truncation=N, accuracy=1e-8)
-    assert best.queue_length.sum() == pytest.approx(g, rel=1e-8)
-    assert best.lower_bound * system.arrival_rate.sum() <= g * (1 + 1e-12)
+    """Dense policy iteration over all decisions has the same mean cost on the truncation, between the bounds."""
+    system, N = rota.System([4, 3], [[1, 1], [3, 1]], [0.9, 0.5], [1.0, 0.7]), [5, 4]
+    found = solved_values(system, N, preemption)
+    g = brute_force(system, N, preemption == "full", found.space.growth, found.space.first)
+    assert found.largest == pytest.approx(g, rel=1e-8)
+    assert found.least == pytest.approx(g, rel=1e-8)
+    best = rota.optimal_policy(system, preemption, truncation=N)
     assert not best.settled
-    assert "It is not settled" in best.explain()
+    assert best.stopped == "truncation"
+    assert "It is not settled (the truncation was given)" in best.explain()
+
+
+@PREEMPTION
+@pytest.mark.parametrize("load", [0.6, 0.9])
+def test_the_bound_is_the_least_difference_of_all_states(preemption, load):
+    """The values go on beyond the edge; one-step differences in plain Python, up to three jobs beyond, have the same least value.
+
+    It is attained with no more than one job beyond along each type.
+    """
+    system = rota.System([4, 3], [[1, 1], [3, 1]], [0.9, 0.5], [1.0, 0.7]).scaled(load=load)
+    N, preemptive = np.array([5, 6]), preemption == "full"
+    found = solved_values(system, N, preemption, gap=1e-3)
+    wide = continued(state_space(system, N + 4), rota.system_load(system))
+    h = extended(found.space, found.values, wide).reshape(*(N + 5), -1)
+    schedules = [tuple(u) for u in wide.schedules.tolist()]
+    lam, mu, R = system.arrival_rate, system.service_rate, wide.uniform_rate
+
+    def step(counts, i, by):
+        return tuple(n + by * (k == i) for k, n in enumerate(counts))
+
+    def at(q, u):
+        return h[q][0 if preemptive else schedules.index(u)]
+
+    def difference(q, u):
+        options = []
+        for v in schedules:
+            if all(a <= b <= c for a, b, c in zip((0, 0) if preemptive else u, v, q, strict=True)):
+                drift = sum(q) + sum(lam[i] * (at(step(q, i, 1), v) - at(q, v)) for i in range(2))
+                drift += sum(v[i] * mu[i] * (at(step(q, i, -1), step(v, i, -1)) - at(q, v)) for i in range(2) if v[i])
+                options.append(R * (at(q, v) - at(q, u)) + drift)
+        return min(options)
+
+    def least(beyond):
+        states = itertools.product(*(range(n + beyond + 1) for n in N))
+        running = [(0, 0)] if preemptive else schedules
+        return min(difference(q, u) for q in states for u in running if all(a <= min(b, n) for a, b, n in zip(u, q, N, strict=True)))
+
+    kind = with_preemption if preemptive else without_preemption
+    inside, _, proved = kind.backup(found.space, found.values, found.choice.copy(), R)
+    assert least(0) == pytest.approx(inside, abs=1e-9)
+    assert least(1) == pytest.approx(proved, abs=1e-9)
+    assert least(3) == pytest.approx(proved, abs=1e-9)
 
 
 @PREEMPTION
@@ -148,7 +215,7 @@ def test_waiting_can_be_better_than_starting():
         other = rota.simulate(system, policy, jobs=200_000, seed=2)
         assert best.lower_bound < other.mean_response_time + other.interval
     assert best.mean_response_time < 0.99 * rota.evaluate(system, "max-weight-np", accuracy=2e-3).mean_response_time
-    table, schedules = best.policy.choice.reshape(*(n + 1 for n in best.truncation), -1), best.policy.schedules
+    table, schedules = best.policy.choice.reshape(*(best.policy.truncation + 1), -1), best.policy.schedules
     idle = [
         (q, s)
         for q in itertools.product(range(1, 6), range(1, 6))
@@ -193,7 +260,48 @@ def test_words_and_progress():
     assert "stable, not proved" in best.explain()
     assert "<table>" in best._repr_html_()
     assert seen[-1].truncation == best.truncation
-    assert "pairs of sweeps" in seen[-1].text
+    assert any("pairs of sweeps" in at.text for at in seen)
+    assert best.stopped == "settled"
+    assert 0 <= best.gap <= 1e-3
+
+
+@PREEMPTION
+def test_an_interrupt_loses_nothing(preemption):
+    """Ctrl-C ends the search; the last table is returned, with the best bound. Before there is one, it is passed on."""
+    seen = []
+
+    def press(at):
+        seen.append(at.truncation)
+        if len(set(seen)) == 2:
+            raise KeyboardInterrupt
+
+    best = rota.optimal_policy(paper_example(0.7), preemption, accuracy=1e-4, progress=press)
+    assert best.stopped == "interrupt"
+    assert not best.settled
+    assert best.truncation == seen[0]
+    assert "because the search was interrupted" in best.explain()
+
+    def at_once(at):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rota.optimal_policy(paper_example(0.7), preemption, truncation=12, progress=at_once)
+
+
+def test_the_time_limit_ends_every_step(monkeypatch):
+    """By a clock that goes on by a second whenever it is read: the answer is the better the later it is."""
+    ticks = itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: float(next(ticks)))
+    for module in (iteration, optimal_policy_module, chain):
+        monkeypatch.setattr(module, "time", clock)
+    system = paper_example(0.7)
+    with pytest.raises(rota.NotConverged, match="3 s were not enough"):
+        rota.optimal_policy(system, "full", accuracy=1e-4, time_limit_s=3)
+    early, late = (rota.optimal_policy(system, "full", accuracy=1e-6, time_limit_s=limit) for limit in (400, 4000))
+    assert early.stopped == "time"
+    assert early.time_s < 450
+    assert early.lower_bound <= late.lower_bound
+    assert early.truncation <= late.truncation
 
 
 def test_a_type_that_never_arrives():
@@ -215,7 +323,7 @@ def test_a_type_that_never_arrives():
         (paper_example(0.8), {"truncation": 3}, rota.BadSpec, "truncation of type1: must be at least 4"),
         (paper_example(0.8), {"truncation": [9, 9]}, rota.BadSpec, "one number, or 3"),
         (paper_example(0.8), {"truncation": 400, "preemption": "none"}, rota.Infeasible, "would need about .* GB"),
-        (paper_example(0.8), {"truncation": 40, "preemption": "none", "time_limit_s": 1}, rota.Infeasible, "would take about"),
+        (paper_example(0.8), {"truncation": 40, "preemption": "none", "time_limit_s": 1e-9}, rota.NotConverged, "s were not enough"),
         (rota.System([99], [[1]] * 6, [1.0] * 6, [1.0] * 6), {}, rota.Infeasible, "more than 5,000 schedules"),
         (rota.System([1], [[1]], [0.5], sizes=[rota.Deterministic(mean=1.0)]), {}, rota.Infeasible, "deterministic sizes"),
         (paper_example(0.8), {"sizes": "mean"}, rota.BadSpec, "as given"),
@@ -239,3 +347,13 @@ def test_what_memory_does_not_hold_is_not_settled():
     assert not best.settled
     assert "not settled" in repr(best)
     assert best.lower_bound < 2.78
+
+
+@PREEMPTION
+def test_the_chain_of_a_table_is_that_of_its_decisions(preemption):
+    """Found without calling the decision function; also beyond the table, which is read at its edge."""
+    system = rota.System([4], [[1], [3]], [1.0, 0.3], [1.0, 1.0])
+    table = rota.optimal_policy(system, preemption, truncation=[6, 3]).policy
+    space = state_space(system, [9, 7])
+    fast, slow = chain_of_table(space, table), chain.chain_of(system, space, decider_of(system, table), keeps=False)
+    assert all(np.array_equal(a, b) for a, b in zip(fast, slow, strict=True))

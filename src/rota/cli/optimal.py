@@ -41,13 +41,13 @@ def optimal(
     exponential
         Take every size as exponential with its mean. Needed where a size is of another distribution.
     truncation
-        Count at most so many jobs of each type, and lose those beyond. Enlarged until the answer stands still if not given.
+        Count at most so many jobs of each type. Enlarged until the table found is near the bound on all policies if not given.
     accuracy
-        The relative change of the answer at which it stands still.
+        How near to the bound on all policies, relative to the mean.
     memory_limit
         Gigabytes that the values may take.
     time_limit
-        Seconds that the search may take.
+        Seconds that the search may take. When they are over, or at Ctrl-C, the best answer so far is printed.
     """
     check_output(output, force)
     system = rota.read_system(file)
@@ -88,6 +88,6 @@ def optimal(
 
 def as_fields(found: rota.Optimal) -> dict[str, Any]:
     """The fields of an `Optimal` under their Python names, without the table."""
-    names = ["mean_response_time", "lower_bound", "queue_length", "response_time", "residual", "missing"]
-    names += ["truncation", "states", "iterations", "settled", "preemption"]
+    names = ["mean_response_time", "lower_bound", "gap", "queue_length", "response_time", "residual", "missing"]
+    names += ["truncation", "states", "iterations", "settled", "stopped", "preemption"]
     return finite({"names": found.system.names, **{name: getattr(found, name) for name in names}})

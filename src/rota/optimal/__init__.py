@@ -1,6 +1,7 @@
 """The best policy there is, as a yardstick: a Markov decision process solved for few types; and the exact mean of policies by counts."""
 
-from rota.optimal.evaluate import Evaluation, OptimalProgress, evaluate
+from rota.optimal.answer import OptimalProgress
+from rota.optimal.evaluate import Evaluation, evaluate
 from rota.optimal.optimal_policy import Optimal, optimal_policy
 
 __all__ = ["Evaluation", "Optimal", "OptimalProgress", "evaluate", "optimal_policy"]

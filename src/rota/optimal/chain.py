@@ -10,6 +10,7 @@ whose decisions differ does not go by counts.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import cache
 from types import FunctionType
@@ -29,7 +30,7 @@ from rota.model import System
 from rota.optimal.state_space import StateSpace
 from rota.threads import one_thread
 
-__all__ = ["BYTES_PER_PLACE", "Chain", "Refused", "chain_of", "stationary_law"]
+__all__ = ["BYTES_PER_PLACE", "Chain", "OutOfTime", "Refused", "chain_of", "stationary_law"]
 
 BYTES_PER_PLACE = 4  # of (q, u), for its number
 OK, BY_ORDER, BY_TIME, KEEPS, IMPOSSIBLE = range(5)
@@ -38,6 +39,10 @@ _RESTART, _ROUNDS = 30, 400
 
 class Refused(Exception):
     """The policy does not go by counts; the text says why. It never leaves this package."""
+
+
+class OutOfTime(Exception):
+    """The time was over before there was an answer; it never leaves this package."""
 
 
 class Chain(NamedTuple):
@@ -260,9 +265,10 @@ def _gauss_seidel(start: Int, source: NDArray[np.int32], rate: Array, out: Array
         p[x] = total / out[x]
 
 
-def stationary_law(space: StateSpace, chain: Chain, error: float = 1e-11) -> tuple[Array, float]:
+def stationary_law(space: StateSpace, chain: Chain, error: float = 1e-11, until: float = np.inf) -> tuple[Array, float]:
     """The stationary probabilities of the states, and the flow that is out of balance in them relative to all.
 
+    Raises `OutOfTime` when the clock (`time.monotonic`) is past `until`.
     With p = 1 in the empty server, a pair of Gauss–Seidel sweeps is an affine map p → A p + b, and GMRES solves (I − A) p = b.
     """
     n, K = chain.present.shape
@@ -278,6 +284,8 @@ def stationary_law(space: StateSpace, chain: Chain, error: float = 1e-11) -> tup
         return np.ones(1), 0.0
 
     def pair(p: Array) -> Array:
+        if time.monotonic() > until:
+            raise OutOfTime
         _gauss_seidel(start, sources, into, leaving, p, True)
         _gauss_seidel(start, sources, into, leaving, p, False)
         return p

@@ -4,37 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
-
-import numpy as np
+from typing import Literal, NoReturn
 
 from rota.arrays import Array
 from rota.decide import decider_of
-from rota.display import html_lines, html_table, html_title, number
 from rota.errors import Infeasible, NotConverged
 from rota.model import System
-from rota.optimal.chain import BYTES_PER_PLACE, Chain, Refused, chain_of, stationary_law
+from rota.optimal.answer import Answer, OptimalProgress
+from rota.optimal.chain import BYTES_PER_PLACE, Chain, OutOfTime, Refused, chain_of, stationary_law
 from rota.optimal.state_space import StateSpace, schedules_of, state_space
 from rota.optimal.truncation import check_system, checked_truncation, first_truncation, larger_truncation, missing_beyond
 from rota.policy import MSR, Custom, MaxWeight, Policy, as_policy, policy_name, record_of
 
-__all__ = ["BYTES_PER_STATE", "Evaluation", "OptimalProgress", "evaluate", "law_of"]
+__all__ = ["BYTES_PER_STATE", "Evaluation", "evaluate"]
 
 BYTES_PER_STATE = 600  # of those that the policy reaches: moves, flows, and the vectors of GMRES
 
 
-class OptimalProgress(NamedTuple):
-    """How far an evaluation or an optimisation has come."""
-
-    truncation: tuple[int, ...]
-    text: str
-    time_s: float
-
-
-@dataclass(frozen=True, eq=False)
-class Evaluation:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Evaluation(Answer):
     """A policy on a system, by its Markov chain with at most `truncation` jobs of each type. Arrays have one entry per type (K,).
 
     `queue_length` E[Q_i]; `mean_response_time` Σ E[Q_i] / Σ λ_i by Little's law. `missing`: an estimate of what the states beyond the
@@ -42,44 +32,18 @@ class Evaluation:
     asked for. `unbalanced`: the part of the flow between states that is out of balance in the law found.
     """
 
-    system: System
     policy: Policy
-    queue_length: Array
-    missing: Array
-    truncation: tuple[int, ...]
-    states: int
     unbalanced: float
-    settled: bool
-
-    @property
-    def mean_response_time(self) -> float:
-        """E[T] over all jobs."""
-        return float(self.queue_length.sum() / self.system.arrival_rate.sum())
-
-    @property
-    def response_time(self) -> Array:
-        """E[T_i] = E[Q_i]/λ_i by Little's law; not a number for a type that never arrives."""
-        lam = self.system.arrival_rate
-        return np.asarray(np.divide(self.queue_length, lam, out=np.full(len(lam), np.nan), where=lam > 0))
 
     def explain(self) -> str:
         """How far the numbers can be trusted, in sentences."""
-        edge = ", ".join(f"{N} × {name}" for N, name in zip(self.truncation, self.system.names, strict=True))
-        lines = [f"The chain has {self.states:,} states, with at most {edge}; jobs that would exceed that are lost."]
-        part = self.missing.sum() / self.queue_length.sum()
+        lines = [f"The chain has {self.states:,} states, with at most {self.edge}; jobs that would exceed that are lost."]
         if self.settled:
             lines.append("A larger truncation changed the mean by less than the accuracy asked for.")
-        lines.append(f"The states beyond would add about {number(100 * part, 2)} % to the mean number of jobs, by the decay of its law.")
-        return "\n".join(lines)
+        return "\n".join([*lines, super().explain()])
 
     def __repr__(self) -> str:
         return f"<Evaluation of {policy_name(self.policy)}: mean response time {self.mean_response_time:.6g}, {self.states:,} states>"
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (name, number(q, 6), number(t, 6)) for name, q, t in zip(self.system.names, self.queue_length, self.response_time, strict=True)
-        ]
-        return html_title(repr(self)[1:-1]) + html_table(["", "E[Q]", "E[T]"], rows) + html_lines(self.explain())
 
 
 def evaluate(
@@ -113,27 +77,39 @@ def evaluate(
             _give_up(before, f"{places:,} states would be needed, more than {memory_limit_gb:g} GB hold (memory_limit_gb)")
         if progress is not None:
             progress(OptimalProgress(tuple(N.tolist()), f"{space.size:,} numbers of jobs present", time.monotonic() - began))
-        chain, law, unbalanced = law_of(system, chosen, space)
+        try:
+            chain, law, unbalanced = _law_of(system, chosen, space, began + time_limit_s)
+        except OutOfTime:
+            _give_up(before, f"{time_limit_s:g} s were not enough (time_limit_s)")
         missing, decay = missing_beyond(law, chain.present, N)
-        found = Evaluation(system, chosen, law @ chain.present, missing, tuple(N.tolist()), len(law), unbalanced, settled=False)
+        found = Evaluation(
+            system=system,
+            policy=chosen,
+            queue_length=law @ chain.present,
+            missing=missing,
+            truncation=tuple(N.tolist()),
+            states=len(law),
+            unbalanced=unbalanced,
+            settled=False,
+        )
         if truncation is not None:
             return found
         allowed = accuracy * float(found.queue_length.sum())
         if before is not None and abs(float((found.queue_length - before.queue_length).sum())) <= allowed and missing.sum() <= allowed:
-            return Evaluation(**{**vars(found), "settled": True})
+            return replace(found, settled=True)
         if time.monotonic() - began > time_limit_s:
             _give_up(found, f"{time_limit_s:g} s were not enough (time_limit_s)")
         before, N = found, larger_truncation(N, missing, decay, allowed / 2)
 
 
-def law_of(system: System, policy: Policy, space: StateSpace) -> tuple[Chain, Array, float]:
+def _law_of(system: System, policy: Policy, space: StateSpace, until: float) -> tuple[Chain, Array, float]:
     """The chain of a policy on a truncation, its stationary law, and the part of the flow that is out of balance."""
     try:
         # What MaxWeight keeps between events is a count of searches; what any other policy keeps would be a part of the state.
         chain = chain_of(system, space, decider_of(system, policy), keeps=isinstance(policy, MaxWeight))
     except Refused as reason:
         raise Infeasible(f"{policy_name(policy)} has no chain on the numbers of jobs: {reason}. Use rota.simulate") from None
-    law, unbalanced = stationary_law(space, chain)
+    law, unbalanced = stationary_law(space, chain, until=until)
     return chain, law, unbalanced
 
 
@@ -153,11 +129,10 @@ def _require_counts(policy: Policy) -> None:
         raise Infeasible(f"{record.name} draws random times of its own, so the numbers of jobs are not its whole state: use rota.simulate")
 
 
-def _give_up(found: Evaluation | None, reason: str) -> None:
+def _give_up(found: Evaluation | None, reason: str) -> NoReturn:
     if found is None:
         raise Infeasible(f"{reason}: take fewer types or a smaller server, or simulate")
-    where = ", ".join(f"{N} × {name}" for N, name in zip(found.truncation, found.system.names, strict=True))
     raise NotConverged(
-        f"the mean response time does not stand still yet: {found.mean_response_time:.5g} with at most {where}. Beyond that, {reason}. "
-        "The policy may be unstable at this load; a lower accuracy needs fewer states"
+        f"the mean response time does not stand still yet: {found.mean_response_time:.5g} with at most {found.edge}. Beyond that, "
+        f"{reason}. The policy may be unstable at this load; a lower accuracy needs fewer states"
     )

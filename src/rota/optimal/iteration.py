@@ -3,15 +3,16 @@
 A step improves the decisions by two pairs of Gauss–Seidel sweeps (up and down through the states), then solves for the values of these
 decisions. A pair of sweeps under fixed decisions is an affine map W → A W + b, so the values solve (I − A) W = b: GMRES does, with
 a pair of sweeps for each product with A. A step ends with the one-step differences, whose least and largest value bracket the optimum.
+The clock is looked at before every sweep. When the time is over, or at Ctrl-C, the best step so far is the answer.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,32 +20,36 @@ from scipy.sparse.linalg import LinearOperator, gmres
 
 from rota.arrays import Array
 from rota.optimal import with_preemption, without_preemption
+from rota.optimal.chain import OutOfTime
 from rota.optimal.state_space import StateSpace
 from rota.threads import one_thread
 
-__all__ = ["BYTES_PER_VALUE", "OutOfTime", "Solved", "solve", "values_of"]
+__all__ = ["BYTES_PER_VALUE", "Solved", "solve", "values_of"]
 
-BYTES_PER_VALUE = 160  # a decision, the values, and the vectors of GMRES
+BYTES_PER_VALUE = 240  # a decision, the values, and the vectors of GMRES
 _STEPS = 300
-_PRODUCTS, _SHARE = 10, 0.3  # of GMRES in a step: at most so many, until the residual is this part; the decisions change anyway
+_PRODUCTS, _SHARE = 20, 0.1  # of GMRES in a step: at most so many, until the residual is this part; the decisions change anyway
 
-Progress = Callable[[float, str], None]
-
-
-class OutOfTime(Exception):
-    """The time limit ended the iteration; it never leaves this package."""
+Progress = Callable[[str], None]
+Stopped = Literal["gap", "time", "interrupt"]
 
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """Values and decisions on a truncation, and the bounds on the mean number of jobs there."""
+    """Values and decisions on a truncation, and the bounds on the mean number of jobs there.
+
+    The best policy of the truncated system has a mean cost from `least` to `largest`; no policy without truncation has one below `proved`.
+    `stopped` says what ended the iteration: "gap", "time" or "interrupt".
+    """
 
     space: StateSpace
     values: Array
     choice: NDArray[np.int16]
     least: float
     largest: float
+    proved: float
     sweeps: int
+    stopped: Stopped
 
     @property
     def gap(self) -> float:
@@ -61,46 +66,61 @@ def solve(
     space: StateSpace,
     preemptive: bool,
     gap: float,
+    start: Array,
     until: float = np.inf,
     progress: Progress | None = None,
 ) -> Solved:
-    """Solves until the relative gap of the bounds is small; raises `OutOfTime` when the clock (`time.monotonic`) is past `until`."""
+    """Solves, from values to start with, until the relative gap of the bounds is small or the clock (`time.monotonic`) is past `until`.
+
+    Raises `OutOfTime` if that was before the first step was done.
+    """
     kind: ModuleType = with_preemption if preemptive else without_preemption
     n = values_of(space, preemptive)
-    W = np.zeros(n)
+    W = start.copy()
     choice = np.zeros(n, dtype=np.int16)
     rate = space.uniform_rate
-    sweeps = 0
+    sweeps, most = 0, -np.inf
 
     def pair(values: Array, improve: bool, cost: float = 1.0) -> Array:
         """A pair of sweeps, up and down, in place."""
         nonlocal sweeps
-        if time.monotonic() > until:
-            raise OutOfTime
-        kind.sweep(space, values, choice, improve, cost, True)
-        kind.sweep(space, values, choice, improve, cost, False)
+        for ascending in (True, False):
+            if time.monotonic() > until:
+                raise OutOfTime
+            kind.sweep(space, values, choice, improve, cost, ascending)
         sweeps += 1
         return values
 
     def product(x: Any) -> Any:
         return x - pair(np.array(x), False, 0.0)
 
+    operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
     best: Solved | None = None
-    for _ in range(_STEPS):
-        pair(W, True)
-        pair(W, True)
-        least, largest = kind.backup(space, W, choice, rate)
-        if best is None or largest - least < best.largest - best.least:
-            best = Solved(space, W.copy(), choice.copy(), float(least), float(largest), sweeps)
-        if progress is not None:
-            progress(best.gap, f"{n:,} values, {sweeps} pairs of sweeps, bounds {least:.5g} to {largest:.5g}")
-        if best.gap <= gap:
-            break
-        for _ in range(3):
-            pair(W, False)
-        residual = pair(W.copy(), False) - W
-        operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
-        with one_thread(_PRODUCTS):  # products of long vectors gain nothing from threads that other work takes away
-            W += gmres(operator, residual, rtol=_SHARE, restart=_PRODUCTS, maxiter=1)[0]
+    stopped: Stopped = "gap"
+    try:
+        for _ in range(_STEPS):
+            pair(W, True)
+            pair(W, True)
+            least, largest, proved = kind.backup(space, W, choice, rate)
+            most = max(most, float(proved))
+            if best is None or largest - least < best.largest - best.least:
+                best = Solved(space, W.copy(), choice.copy(), float(least), float(largest), most, sweeps, "gap")
+            if progress is not None:
+                progress(f"{n:,} values, {sweeps} pairs of sweeps, bounds {least:.5g} to {largest:.5g}")
+            if best.gap <= gap:
+                break
+            for _ in range(3):
+                pair(W, False)
+            residual = pair(W.copy(), False) - W
+            with one_thread(_PRODUCTS):  # products of long vectors gain nothing from threads that other work takes away
+                W += gmres(operator, residual, rtol=_SHARE, restart=_PRODUCTS, maxiter=1)[0]
+    except OutOfTime:
+        if best is None:
+            raise
+        stopped = "time"
+    except KeyboardInterrupt:
+        if best is None:
+            raise
+        stopped = "interrupt"
     assert best is not None
-    return Solved(space, best.values, best.choice, best.least, best.largest, sweeps)
+    return replace(best, proved=most, sweeps=sweeps, stopped=stopped)

@@ -1,13 +1,10 @@
 """`optimal_policy`: the best policy there is, for few types and exponential sizes, with a proved lower bound on every policy.
 
-The lower bound. Let a policy π run the system without truncation, and let another server see the same jobs but turn away those that arrive
-with N_i jobs of their type in it. It serves every job that it let in exactly when π does: what it serves is part of a schedule of π, so it
-fits, and a job that π lets run to its end does so here. So each of its jobs leaves when it leaves π, and it never has more jobs of a type
-than π has. Where it needs to know of jobs that it turned away it draws their sizes itself, so it is a policy of the truncated system, one
-that knows the past. A job that it turns away stays with π for some time: it finds N_i or more jobs of its type there, so at least c_i on
-average (`rota.optimal.state_space`), if π serves each type in the order of arrival, which changes no count. So the mean number of jobs of
-the truncated server, plus c_i for each job that it turns away, is at most that of π; and it is at least the least that any policy of the
-truncated server can have, g_N. Hence E[Q] ≥ g_N for every π, and E[T] ≥ g_N / Λ with the full Λ.
+On a truncation the values of the best decisions are found by policy iteration (`rota.optimal.iteration`); beyond its edge they go on as a
+quadratic function, which makes the least one-step difference a bound on every policy (`rota.optimal.continuation`). That function is
+below what jobs beyond the edge really cost, so decisions near the edge are too careless of them: the table keeps the inner part only. Its
+stationary law on the truncation gives its mean. If that is near the bound and the law has little weight at the edge, the answer is settled;
+else the truncation is enlarged where there is weight.
 """
 
 from __future__ import annotations
@@ -21,56 +18,53 @@ import numpy as np
 
 from rota.arguments import is_real
 from rota.arrays import Array, Int
-from rota.capacity import system_load
-from rota.display import html_lines, html_table, html_title, number, rough_duration
+from rota.capacity import Load, system_load
+from rota.display import number
 from rota.errors import BadSpec, Infeasible, NotConverged, Problem
 from rota.model import Preemption, System
-from rota.optimal.chain import BYTES_PER_PLACE
-from rota.optimal.evaluate import BYTES_PER_STATE, OptimalProgress, law_of
-from rota.optimal.iteration import BYTES_PER_VALUE, OutOfTime, Solved, solve, values_of
-from rota.optimal.state_space import StateSpace, schedules_of, state_space
+from rota.optimal.answer import Answer, OptimalProgress
+from rota.optimal.chain import BYTES_PER_PLACE, OutOfTime, stationary_law
+from rota.optimal.continuation import continued, extended, first_values
+from rota.optimal.evaluate import BYTES_PER_STATE
+from rota.optimal.iteration import BYTES_PER_VALUE, Solved, solve, values_of
+from rota.optimal.state_space import StateSpace, least_truncation, schedules_of, state_space
+from rota.optimal.table_chain import chain_of_table
 from rota.optimal.truncation import check_system, checked_truncation, first_truncation, larger_truncation, missing_beyond
 from rota.policy import Tabulated
 
 __all__ = ["Optimal", "optimal_policy"]
 
-_SECONDS_PER_VALUE = 3e-5  # some hundred pairs of sweeps
+Stopped = Literal["settled", "truncation", "memory", "time", "interrupt"]
 _SOLVER_SHARE = 0.1  # of the accuracy, for the gap of the bounds
+_SOLVER_TIME = 0.7  # of the time that is left, for the values on one truncation; the rest is for the law of the table
+_GOOD_ENOUGH = 0.02  # the gap of the bounds with which decisions are taken that the time limit ended
+_KEPT = 0.6  # of the truncation, in the table
+_LAW_ERROR, _LAW_SHARE = 1e-8, 1e-5  # the flow out of balance: at most, and as a part of the accuracy
 
 
-@dataclass(frozen=True, eq=False)
-class Optimal:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Optimal(Answer):
     """The best policy of a system, found on states with at most `truncation` jobs of each type.
 
     `lower_bound` is proved: no policy of the preemption model has a smaller mean response time, on this truncation or without any.
-    `mean_response_time` is that of `policy` on the truncation, E[Q_i] per type is `queue_length` (K,); a job that is lost at the edge
-    counts for the least time that it would have spent. `residual` is the relative gap
-    between the bounds of the truncated system; `missing` (K,) estimates what states beyond would add to E[Q_i]. `settled`: the last
-    enlargement changed the mean by less than the accuracy asked for, so that the mean without truncation is about the same; not a proof.
+    `policy` is the table that was found, and `mean_response_time` its mean on the truncation, E[Q_i] per type is `queue_length` (K,); a job
+    that is lost at the edge counts for the least that it would have cost. `gap` is the relative distance between the two. `residual` is the
+    relative gap between the bounds of the truncated system; `missing` (K,) estimates what states beyond would add to E[Q_i]. `settled`: gap
+    and missing are below the accuracy asked for, so that no policy is much better than the table; the mean of the table is not proved.
+    `stopped`: why the search ended: "settled", "truncation" (one was given), "memory", "time" or "interrupt" (Ctrl-C).
     """
 
-    system: System
     policy: Tabulated
     lower_bound: float
-    queue_length: Array
     residual: float
-    missing: Array
-    truncation: tuple[int, ...]
-    states: int
     iterations: int
-    settled: bool
+    stopped: Stopped
     time_s: float
 
     @property
-    def mean_response_time(self) -> float:
-        """E[T] = Σ E[Q_i] / Σ λ_i over all jobs."""
-        return float(self.queue_length.sum() / self.system.arrival_rate.sum())
-
-    @property
-    def response_time(self) -> Array:
-        """E[T_i] = E[Q_i]/λ_i by Little's law; not a number for a type that never arrives."""
-        lam = self.system.arrival_rate
-        return np.asarray(np.divide(self.queue_length, lam, out=np.full(len(lam), np.nan), where=lam > 0))
+    def gap(self) -> float:
+        """1 − lower_bound / mean_response_time; negative where the truncation is too short to tell the mean of the table."""
+        return 1 - self.lower_bound / self.mean_response_time
 
     @property
     def preemption(self) -> Literal["full", "none"]:
@@ -79,17 +73,15 @@ class Optimal:
 
     def explain(self) -> str:
         """What is proved of the numbers and what is not, in sentences."""
-        edge = ", ".join(f"{N} × {name}" for N, name in zip(self.truncation, self.system.names, strict=True))
         with_jobs = "with full preemption" if self.preemption == "full" else "without preemption"
-        part = number(100 * self.missing.sum() / self.queue_length.sum(), 2)
         lines = [
             f"Proved, but for rounding: no policy {with_jobs} has a mean response time below {self.lower_bound:.6g}.",
-            f"With at most {edge}, jobs beyond being lost, the best one has {self.mean_response_time:.6g}; "
-            f"the gap of the bounds is {number(100 * self.residual, 2)} %.",
-            "A larger truncation changed this by less than the accuracy asked for: as the value without any it is stable, not proved."
+            f"With at most {self.edge} counted, the table has {self.mean_response_time:.6g}, "
+            + (f"{number(100 * self.gap, 2)} % above that." if self.gap >= 0 else "below that: so few jobs do not tell its mean."),
+            "Gap and missing part are below the accuracy asked for: the mean of the table is stable, not proved."
             if self.settled
-            else "It is not settled: without truncation the mean may be larger, and that of the table, read at its edge, much larger.",
-            f"The states beyond would add about {part} % to the mean number of jobs, by the decay of its law.",
+            else f"It is not settled{_REASONS[self.stopped]}: the mean of the table may be larger. rota.simulate measures it.",
+            super().explain(),
         ]
         return "\n".join(lines)
 
@@ -100,11 +92,14 @@ class Optimal:
             f"{self.lower_bound:.6g}, {self.states:,} states{settled}>"
         )
 
-    def _repr_html_(self) -> str:
-        rows = [
-            (name, number(q, 6), number(t, 6)) for name, q, t in zip(self.system.names, self.queue_length, self.response_time, strict=True)
-        ]
-        return html_title(repr(self)[1:-1]) + html_table(["", "E[Q]", "E[T]"], rows) + html_lines(self.explain())
+
+_REASONS: dict[Stopped, str] = {
+    "settled": "",
+    "truncation": " (the truncation was given)",
+    "memory": ", for want of memory (memory_limit_gb)",
+    "time": ", for want of time (time_limit_s)",
+    "interrupt": ", because the search was interrupted",
+}
 
 
 def optimal_policy(
@@ -122,8 +117,9 @@ def optimal_policy(
 
     `preemption` is that of the system if not given. "full": the schedule is chosen anew at every event. "none": jobs that wait may start at
     every event, or wait on; those that run go on. The number of jobs of each type is truncated, and the truncation enlarged until the
-    mean changes by less than `accuracy` (relative), unless one is given. If memory or time do not allow that, the largest truncation
-    that was solved is returned, and says so (`settled`). Raises `Infeasible` where not even the first one can be solved.
+    mean of the table and the bound on all policies differ by less than `accuracy` (relative), unless one is given. Where memory, time or
+    Ctrl-C end that, the best answer so far is returned, and says so (`settled`, `stopped`). Raises `Infeasible` where not even the first
+    truncation fits, `NotConverged` where there is no answer yet when the time is over.
     """
     model = system.preemption if preemption is None else preemption
     if model == "setup":
@@ -134,65 +130,135 @@ def optimal_policy(
         raise BadSpec([Problem("preemption", 'must be "full" or "none"', model)])
     if not (is_real(accuracy) and 0 < accuracy < 1):
         raise BadSpec([Problem("accuracy", "must be a number between 0 and 1", accuracy)])
-    check_system(system, sizes, system_load(system).load if system.arrival_rate.any() else None)
+    load = system_load(system) if system.arrival_rate.any() else None
+    check_system(system, sizes, None if load is None else load.load)
+    assert load is not None  # some jobs arrive
     preemptive = model == "full"
     schedules = schedules_of(system)
     N = first_truncation(system) if truncation is None else checked_truncation(system, truncation)
     began = time.monotonic()
+    until = began + time_limit_s
     found: Optimal | None = None
-    iterations = 0
+    solved: Solved | None = None
+    iterations, bound, delta = 0, 0.0, 0.0
 
-    def tell(_: float, text: str) -> None:
+    def tell(text: str) -> None:
         if progress is not None:
             progress(OptimalProgress(tuple(N.tolist()), text, time.monotonic() - began))
 
+    def best_so_far(stopped: Stopped) -> Optimal:
+        if found is None:
+            raise NotConverged(
+                f"{time_limit_s:g} s were not enough for {values_of(space, preemptive):,} values: raise time_limit_s, or take fewer types, "
+                "a smaller server or a smaller truncation"
+            )
+        now = time.monotonic() - began
+        return replace(found, lower_bound=max(found.lower_bound, bound), iterations=iterations, stopped=stopped, time_s=now)
+
     while True:
-        space = state_space(system, N, schedules)
-        if reason := _too_large(space, preemptive, memory_limit_gb, time_limit_s - (time.monotonic() - began)):
+        space = continued(state_space(system, N, schedules), load, delta)
+        if reason := _too_large(space, preemptive, memory_limit_gb):
             if found is None:
                 raise Infeasible(f"{reason}: take fewer types, a smaller server or a smaller truncation, or compare policies by simulation")
-            return found
+            return best_so_far("memory")
         try:
-            solved = solve(space, preemptive, _SOLVER_SHARE * accuracy, began + time_limit_s, tell)
+            start = (
+                first_values(space, values_of(space, preemptive) // space.size)
+                if solved is None
+                else extended(solved.space, solved.values, space)
+            )
+            now = time.monotonic()
+            solver_until = now + _SOLVER_TIME * (until - now)
+            solved, delta = _solved(space, load, delta, preemptive, _SOLVER_SHARE * accuracy, start, solver_until, tell)
+            iterations += solved.sweeps
+            bound = max(bound, solved.proved / float(system.arrival_rate.sum()))
+            if found is not None and (solved.stopped == "interrupt" or solved.gap > _GOOD_ENOUGH):
+                return best_so_far("interrupt" if solved.stopped == "interrupt" else "time")
+            tell("the law of the table")
+            latest, decay = _optimal(system, solved, preemptive, min(_LAW_ERROR, _LAW_SHARE * accuracy), until)
         except OutOfTime:
+            return best_so_far("time")
+        except KeyboardInterrupt:
             if found is None:
-                raise NotConverged(
-                    f"{time_limit_s:g} s were not enough for {values_of(space, preemptive):,} values: raise time_limit_s"
-                ) from None
-            return found
-        iterations += solved.sweeps
-        last = found
-        found, decay = _optimal(system, solved, preemptive, iterations, began)
+                raise
+            return best_so_far("interrupt")
+        found = latest
         if truncation is not None:
-            return found
+            return best_so_far("truncation")
         allowed = accuracy * float(found.queue_length.sum())
-        change = np.inf if last is None else abs(float((found.queue_length - last.queue_length).sum()))
-        if change <= allowed and found.missing.sum() <= allowed:
-            return replace(found, settled=True)
+        if best_so_far("settled").gap <= accuracy and found.missing.sum() <= allowed:
+            return replace(best_so_far("settled"), settled=True)
+        if solved.stopped != "gap":
+            return best_so_far(solved.stopped)
         N = larger_truncation(N, found.missing, decay, allowed / 2)
 
 
-def _optimal(system: System, solved: Solved, preemptive: bool, iterations: int, began: float) -> tuple[Optimal, Array]:
+def _solved(
+    space: StateSpace,
+    load: Load,
+    delta: float,
+    preemptive: bool,
+    gap: float,
+    start: Array,
+    until: float,
+    tell: Callable[[str], None],
+) -> tuple[Solved, float]:
+    """Values on one truncation, with a δ that makes the bound large, and this δ (`rota.optimal.continuation`).
+
+    Beyond the edge the least difference rises by as much as δ, and within it falls: by some share of that, for which a second δ is tried.
+    The bound is largest where the two meet.
+    """
+    solved = solve(space, preemptive, gap, start, until, tell)
+    proved, sweeps, least, tried = solved.proved, solved.sweeps, solved.least, delta
+    lacks = least - proved
+    share = 0.0
+    while solved.stopped == "gap" and lacks > gap * least and (tried == delta or share > gap):
+        step = lacks / (1 + share)
+        try:
+            solved = solve(continued(space, load, delta + step), preemptive, gap, solved.values, until, tell)
+        except OutOfTime:
+            solved = replace(solved, stopped="time")
+            break
+        proved, sweeps = max(proved, solved.proved), sweeps + solved.sweeps
+        if tried != delta:
+            tried = delta + step
+            break
+        tried, share = delta + step, (least - solved.least) / step
+    return replace(solved, proved=proved, sweeps=sweeps), tried
+
+
+def _optimal(system: System, solved: Solved, preemptive: bool, error: float, until: float) -> tuple[Optimal, Array]:
     """The answer on one truncation, not settled yet, and the decay of the queue of each type."""
     space = solved.space
-    choice = _clipped(space, solved.choice.astype(np.int64)) if preemptive else solved.choice
-    policy = Tabulated(space.schedules, space.truncation, choice, "full" if preemptive else "none", system.names)
-    chain, law, _ = law_of(system, policy, space)
+    policy = _table(system, solved, preemptive)
+    chain = chain_of_table(space, policy)
+    law, _ = stationary_law(space, chain, error, until)
     missing, decay = missing_beyond(law, chain.present, space.truncation)
+    lost = (chain.present == space.truncation) * space.arrival_rate * (space.first + chain.present @ space.growth)
     found = Optimal(
         system=system,
         policy=policy,
-        lower_bound=solved.least / float(system.arrival_rate.sum()),
-        queue_length=law @ chain.present + law @ (chain.present == space.truncation) * space.toll,
+        lower_bound=solved.proved / float(system.arrival_rate.sum()),
+        queue_length=law @ chain.present + law @ lost,
         residual=solved.gap,
         missing=missing,
         truncation=tuple(space.truncation.tolist()),
         states=values_of(space, preemptive),
-        iterations=iterations,
+        iterations=solved.sweeps,
         settled=False,
-        time_s=time.monotonic() - began,
+        stopped="truncation",
+        time_s=0.0,
     )
     return found, decay
+
+
+def _table(system: System, solved: Solved, preemptive: bool) -> Tabulated:
+    """The inner part of the decisions as a policy."""
+    space = solved.space
+    choice = _clipped(space, solved.choice.astype(np.int64)) if preemptive else solved.choice
+    kept = np.minimum(np.maximum(np.ceil(_KEPT * space.truncation).astype(np.int64), least_truncation(system)), space.truncation)
+    inner = choice.reshape(*(space.truncation + 1).tolist(), -1)[tuple(slice(n + 1) for n in kept.tolist())]
+    return Tabulated(space.schedules, kept, inner.ravel(), "full" if preemptive else "none", system.names)
 
 
 def _clipped(space: StateSpace, choice: Int) -> Int:
@@ -203,15 +269,12 @@ def _clipped(space: StateSpace, choice: Int) -> Int:
     return np.asarray(np.searchsorted(keys, np.minimum(space.maximal[choice], present) @ radix), dtype=np.int64)
 
 
-def _too_large(space: StateSpace, preemptive: bool, memory_gb: float, left_s: float) -> str:
+def _too_large(space: StateSpace, preemptive: bool, memory_gb: float) -> str:
     """Why a truncation cannot be solved; empty if it can."""
     n = values_of(space, preemptive)
     need_gb = 1e-9 * (n * BYTES_PER_VALUE + space.size * (len(space.schedules) * BYTES_PER_PLACE + BYTES_PER_STATE))
-    need_s = n * _SECONDS_PER_VALUE
     where = f"{n:,} values ({' × '.join(str(N + 1) for N in space.truncation)} numbers of jobs present"
     where += ")" if preemptive else f", {len(space.schedules)} schedules)"
     if need_gb > memory_gb:
         return f"{where} would need about {need_gb:,.3g} GB, more than the {memory_gb:g} GB allowed (memory_limit_gb)"
-    if need_s > left_s:
-        return f"{where} would take about {rough_duration(need_s)}, more than the {rough_duration(max(left_s, 0))} left (time_limit_s)"
     return ""

@@ -3,9 +3,7 @@
 The jobs present q, 0 ≤ q_i ≤ N_i, are numbered in lexicographic order: the place of q is Σ_i stride_i q_i. Schedules are in lexicographic
 order too, so u + e_i comes after u. A value of (q, u) is at place(q)·S + s, where u is schedule s.
 
-Arrivals beyond N_i are lost. A lost job costs c_i = 1/μ_i + (N_i − β_i + 1)/(β_i μ_i), with β_i the most jobs of the type that run at once:
-with N_i jobs before it, it would have had to see N_i − β_i + 1 of them end, at rate β_i μ_i or less, and then run. Without that cost,
-decisions near the edge would aim at losing jobs.
+Arrivals beyond N_i are lost, and cost what the values that go on beyond the edge say (`rota.optimal.continuation`).
 """
 
 from __future__ import annotations
@@ -45,7 +43,8 @@ class StateSpace(NamedTuple):
     stride: Int  # (K,)
     size: int  # Π (N_i + 1)
     largest: Int  # (K,) how many of a type can run at once
-    toll: Array  # (K,) λ_i c_i, the cost per unit of time of losing the arrivals of a type
+    growth: Array  # (K, K) A: beyond the edge values go on as F(q) = ½ q·A q + b·q, see `rota.optimal.continuation`
+    first: Array  # (K,) F(e_i) = ½ A_ii + b_i
     schedules: Int  # (S, K)
     ends: Moves  # u → u − e_i
     starts: Moves  # u → u + e_i
@@ -102,7 +101,8 @@ def state_space(system: System, truncation: Sequence[int] | Int, schedules: Int 
         stride=stride,
         size=int(np.prod(N + 1)),
         largest=most,
-        toll=lam * (1 / mu + (N - most + 1) / (most * mu)),
+        growth=np.zeros((len(N), len(N))),
+        first=np.zeros(len(N)),
         schedules=u,
         ends=_moves(u, -1, mu, stride),
         starts=starts,

@@ -4,8 +4,8 @@ With h(q) relative to the empty server and g the mean number of jobs in the long
 
     h(q) = min_u ( c(q) − g + Σ_{i: q_i < N_i} λ_i h(q + e_i) + Σ u_i μ_i h(q − e_i) ) / ( Λ_q + Σ u_i μ_i ),   u ≤ q
 
-c(q) = Σ q_i + Σ_{i: q_i = N_i} λ_i c_i, jobs present and the cost of those that are lost. The candidates for u are the maximal schedules
-cut down to q. In the empty server h = 0, so g = Σ λ_i h(e_i).
+c(q) = Σ q_i + Σ_{i: q_i = N_i} λ_i (F(q + e_i) − F(q)), jobs present and what those cost that are lost
+(`rota.optimal.continuation`). The candidates for u are the maximal schedules cut down to q. In the empty server h = 0, so g = Σ λ_i h(e_i).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rota.arrays import Array
 from rota.kernel import compiled
 from rota.optimal.state_space import StateSpace
-from rota.optimal.without_preemption import move_on
+from rota.optimal.without_preemption import at_edge, lost, marginal, move_on, pull_of
 
 __all__ = ["backup", "sweep"]
 
@@ -45,7 +45,7 @@ def sweep(space: StateSpace, h: Array, choice: NDArray[np.int16], improve: bool,
                 total += lam[i] * h[j + stride[i]]
                 rate += lam[i]
             else:
-                total += cost * space.toll[i]
+                total += cost * lost(space, present, i)
         value = np.inf
         for m in range(M) if improve else range(choice[j], choice[j] + 1):
             numerator, denominator = total, rate
@@ -61,40 +61,52 @@ def sweep(space: StateSpace, h: Array, choice: NDArray[np.int16], improve: bool,
 
 
 @compiled
-def backup(space: StateSpace, h: Array, choice: NDArray[np.int16], rate: float) -> tuple[float, float]:
+def backup(space: StateSpace, h: Array, choice: NDArray[np.int16], rate: float) -> tuple[float, float, float]:
     """The least and largest one-step difference R (Th − h) of the process made uniform with rate R, and the decisions that attain Th.
 
     R (Th − h)(q) = c(q) + Σ λ_i (h(q + e_i) − h(q)) + min_u Σ u_i μ_i (h(q − e_i) − h(q)),   u ≤ q
-    For any h the mean number of jobs under the best policy and under these decisions is between the two. The least difference takes of a
-    maximal schedule only the types that it pays to serve, so no schedule is left out. The formula does not need R.
+    For any h the mean number of jobs under the best policy of the truncated system and under these decisions is between the two. The least
+    difference takes of a maximal schedule only the types that it pays to serve, so no schedule is left out. The formula does not need R.
+    The third number is the least difference with the states one job beyond the edge, along any types that are at it, by
+    `rota.optimal.continuation`.
     """
     lam, mu, N, stride = space.arrival_rate, space.service_rate, space.truncation, space.stride
     maximal = space.maximal
     M, K = maximal.shape
-    present = np.zeros(K, dtype=np.int64)
-    least, largest = np.inf, -np.inf
+    present, pull = np.zeros(K, dtype=np.int64), np.zeros(K)
+    least, largest, beyond = np.inf, -np.inf, np.inf
     for j in range(space.size):
         if j > 0:
             move_on(present, N, True)
-        drift = 0.0
-        for i in range(K):
-            drift += present[i]
-            if present[i] < N[i]:
-                drift += lam[i] * (h[j + stride[i]] - h[j])
-            else:
-                drift += space.toll[i]
-        best, bound = np.inf, np.inf
-        for m in range(M):
-            gain, part = 0.0, 0.0
+        for mask in range(2**K):  # the types with one job more than N_i, of those with N_i
+            if not at_edge(mask, present, N):
+                continue
+            over = pull_of(space, mask, pull)
+            drift = float(over)
             for i in range(K):
-                served = min(maximal[m, i], present[i]) * mu[i]
-                if served > 0:
-                    difference = served * (h[j - stride[i]] - h[j])
-                    gain += difference
-                    part += min(difference, 0.0)
-            bound = min(bound, part)
-            if gain < best:
-                best = gain
-                choice[j] = m
-        least, largest = min(least, drift + bound), max(largest, drift + best)
-    return least, largest
+                drift += present[i]
+                if present[i] < N[i]:
+                    drift += lam[i] * (h[j + stride[i]] - h[j] + pull[i])
+                else:
+                    drift += lost(space, present, i) + lam[i] * pull[i]
+            best, bound = np.inf, np.inf
+            for m in range(M):
+                gain, part = 0.0, 0.0
+                for i in range(K):
+                    served = min(maximal[m, i], present[i]) * mu[i]
+                    if served > 0:
+                        if mask >> i & 1:  # F(q + 1_E − e_i) − F(q + 1_E)
+                            difference = -served * (marginal(space, present, i) + pull[i] - space.growth[i, i])
+                        else:
+                            difference = served * (h[j - stride[i]] - h[j] - pull[i])
+                        gain += difference
+                        part += min(difference, 0.0)
+                bound = min(bound, part)
+                if gain < best:
+                    best = gain
+                    if mask == 0:
+                        choice[j] = m
+            beyond = min(beyond, drift + bound)
+            if mask == 0:
+                least, largest = min(least, drift + bound), max(largest, drift + best)
+    return least, largest, beyond
