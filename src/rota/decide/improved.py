@@ -8,6 +8,8 @@ With full preemption the minimum is over all states, and what the schedule leave
 lets no job end later. Without preemption the state may have no slot for any job present. Then the base turns by its own clock until the
 next arrival or departure.
 
+The relative values are those of Poisson arrivals of the same rates, whatever the arrivals of the system are: the phase of a burst is not seen.
+
 Only differences between states matter, so beyond the table of a type its values go on in a straight line: the quadratic part is the same
 for all states.
 """
@@ -129,7 +131,7 @@ def _value(state: State, k: int, s: int) -> float:
 
 def improved_data(system: System, policy: Improved) -> ImprovedData:
     """The tables of relative values of the base."""
-    found = relative_values(system, policy.base)
+    found = relative_values(system.with_poisson_arrivals(), policy.base)
     base = msr_data(system, policy.base)
     tables = []
     for values in found.types:
