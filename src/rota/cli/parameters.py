@@ -50,6 +50,13 @@ TraceSizes = Annotated[
     Literal["mean", "empirical", "fitted"],
     Parameter(help="The sizes of a type in the system: exponential with its mean, as seen, or fitted to mean and variation."),
 ]
+TraceArrivals = Annotated[
+    Literal["poisson", "bursts"],
+    Parameter(help="The arrivals of a type in the system: a Poisson process, or bursts and quiet times fitted to the counts of arrivals."),
+]
+TimeScale = Annotated[
+    float | None, Parameter(help="With --arrivals bursts: the time scale of the bursts, in seconds of the trace; fitted if not given.")
+]
 TracePreemption = Annotated[Literal["full", "none"], Parameter(help="Whether jobs can be stopped.")]
 
 # --------------------------------------------------------------------------------------------------- the running scheduler
