@@ -148,7 +148,8 @@ def _phased(draw: st.DrawFn) -> rota.MMPP | rota.MAP:
         rates = draw(st.lists(st.just(0.0) | rate, min_size=n, max_size=n).filter(any))
         generator = moves - np.diag(moves.sum(axis=1))
         return rota.MMPP(rates=tuple(rates), generator=tuple(map(tuple, generator.tolist())), batch=batch)
-    marked = np.array(draw(st.lists(st.lists(st.just(0.0) | rate, min_size=n, max_size=n), min_size=n, max_size=n).filter(lambda m: any(map(any, m)))))
+    rows = st.lists(st.lists(st.just(0.0) | rate, min_size=n, max_size=n), min_size=n, max_size=n)
+    marked = np.array(draw(rows.filter(lambda table: any(map(any, table)))))
     d0 = moves - np.diag(moves.sum(axis=1) + marked.sum(axis=1))
     return rota.MAP(d0=tuple(map(tuple, d0.tolist())), d1=tuple(map(tuple, marked.tolist())), batch=batch)
 

@@ -200,5 +200,5 @@ def test_wrong_arguments():
     ]:
         with pytest.raises(rota.BadSpec, match=rule):
             rota.System([4], [[1]], [1.0], [1.0], arrivals=arrivals)
-    with pytest.raises(rota.BadSpec, match="takes its parameters by name: .*factor=…, share=…, length=…"):
+    with pytest.raises(rota.BadSpec, match=r"takes its parameters by name: .*factor=…, share=…, length=…"):
         rota.Bursts(3.0)

@@ -168,8 +168,8 @@ class Analysis:
         """Exponential sizes and Poisson arrivals, as in the paper."""
         if self.system.bursty:
             raise Infeasible(
-                f"the printed bounds and the single-server companion are for Poisson arrivals, and those of {self.system.bursty[0]!r} are not: "
-                "use lower, upper and exact, or analyze system.with_poisson_arrivals()"
+                "the printed bounds and the single-server companion are for Poisson arrivals, "
+                f"and those of {self.system.bursty[0]!r} are not: use lower, upper and exact, or analyze system.with_poisson_arrivals()"
             )
         return self._exponential_queues
 

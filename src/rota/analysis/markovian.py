@@ -35,8 +35,8 @@ def condensed(queue: TypeQueue) -> TypeQueue:
     """The same queue under a process of one state, if its slots never change."""
     if len(queue.process) == 1 or not has_constant_slots(queue):
         return queue
-    slots, none = queue.process.schedules[:1], np.empty(0)
-    one = ModulatingProcess(slots, slots, np.zeros(1), none, none, none, none, queue.process.names)
+    slots, none = queue.process.schedules[:1], np.empty(0, dtype=np.int64)
+    one = ModulatingProcess(slots, slots, np.zeros(1, dtype=np.int64), none, none, np.empty(0), none, queue.process.names)
     return replace(queue, process=one)
 
 
@@ -97,9 +97,9 @@ def markovian_levels(queue: TypeQueue) -> Levels:
     levels = np.array(climb(stationary_law(local(0) + up @ passage), factor))
 
     # Rings without a job, at rate c − a(q), make up for what the server offers beyond the arrivals: E[c] − λ. That scales the vectors.
-    q = np.arange(beta)[:, None, None]
-    unused = levels[:-1].reshape(beta, M, N)[:, real] * (c - mu * np.minimum(q, u))
-    surplus = float((unused * (q + queue.arrivals.relative_arrivals[:, None] - queue.after_ring)).sum() / unused.sum())
+    number = np.arange(beta)[:, None, None]
+    unused = levels[:-1].reshape(beta, M, N)[:, real] * (c - mu * np.minimum(number, u))
+    surplus = float((unused * (number + queue.arrivals.relative_arrivals[:, None] - queue.after_ring)).sum() / unused.sum())
     return Levels((queue.capacity - queue.arrival_rate) / unused.sum() * levels, R, residual, surplus)
 
 

@@ -12,8 +12,8 @@ the same weight, the largest one, so Q/|Q| lies in the cone over these y. Hence
 
     lim (1−ρ) Σ E[Q_i]  ≥  min Σ q_i   over q in the cone with  Σ (y_i/μ_i) q_i ≥ Σ λ̃_i (y_i/μ_i)²  for all y.
 
-Arrivals that are not Poisson, of index of dispersion I_i at rate λ̃_i, have λ̃_i (1 + (I_i − 1)/2) in place of λ̃_i on the right-hand side: the
-work of a single server has that limit, and queues collapse under Markovian arrivals as well (Mou and Maguluri 2020).
+Arrivals that are not Poisson, of index of dispersion I_i at rate λ̃_i, have λ̃_i (1 + (I_i − 1)/2) in place of λ̃_i on the right-hand side:
+the work of a single server has that limit, and queues collapse under Markovian arrivals as well (Mou and Maguluri 2020).
 
 Corners y suffice, as the right-hand side is convex in y, and leaving some out only lowers the bound. Within one facet there is one y, the
 cone is a ray q = κ y, and this is the limit itself.

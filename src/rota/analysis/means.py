@@ -69,7 +69,8 @@ def require_poisson(system: System) -> None:
     """Raises `Infeasible` if arrivals are not Poisson."""
     if system.bursty:
         raise Infeasible(
-            f"this is for Poisson arrivals, and those of type {system.bursty[0]!r} are not: use rota.analyze, or system.with_poisson_arrivals()"
+            f"this is for Poisson arrivals, and those of type {system.bursty[0]!r} are not: "
+            "use rota.analyze, or system.with_poisson_arrivals()"
         )
 
 

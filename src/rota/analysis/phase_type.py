@@ -25,6 +25,7 @@ from rota.analysis.solution import QueueLength
 from rota.arrays import Array
 from rota.errors import Infeasible
 from rota.model import PhaseTypeFamily
+from rota.model.markovian import Unfolded
 from rota.policy import stationary_law
 
 __all__ = ["phase_count", "solve_phase_type"]
@@ -94,7 +95,7 @@ def solve_phase_type(queue: TypeQueue, size: PhaseTypeFamily) -> QueueLength:
 
 
 class _Blocks:
-    """The rates between and within levels; states of level q are (phase of arrivals, state of the process, jobs), the jobs varying fastest."""
+    """The rates between and within levels; states of level q are (phase of arrivals, state of the process, jobs), in this order."""
 
     def __init__(self, queue: TypeQueue, a: Array, T: Array) -> None:
         self.a, self.T, self.exit = a, T, -T.sum(axis=1)
@@ -103,7 +104,8 @@ class _Blocks:
         self.m, self.beta, self.J = _together(queue), queue.max_parallel, len(a)
         self.configurations: dict[int, dict[Jobs, int]] = {}
         one = np.ones((1, 1))
-        self.turns, self.marked, self.real = (0 * one, queue.arrival_rate * one, one[0]) if queue.arrivals is None else queue.arrivals.unfolded
+        poisson = Unfolded(0 * one, queue.arrival_rate * one, np.ones(1, dtype=bool))
+        self.turns, self.marked, self.real = poisson if queue.arrivals is None else queue.arrivals.unfolded
 
     def counts(self, q: int) -> Array:
         """1 for the states of level q in which time passes, 0 for the others."""

@@ -128,7 +128,7 @@ def climb(bottom: Array, factor: Sequence[Array]) -> list[Array]:
 
 
 def first_passage(up: float | Array, local: Array, down: Array) -> tuple[Array, float]:
-    """G of the homogeneous part and its residual. `up` is λ or A₀; `local` without diagonal; A₁ = local − diag(row sums of local + down + up).
+    """G of the homogeneous part and its residual. `up` is λ or A₀; `local` has no diagonal: A₁ = local − diag(row sums of all three).
 
     Logarithmic reduction (Latouche and Ramaswami 1993): converges quadratically, as long as the queue is stable; then a few turns of
     G = (−A₁ − λG)^{-1} A₂. H and L are the probabilities to go 2ᵏ levels up or down before the other: H·1 + L·1 = 1, hence

@@ -90,7 +90,8 @@ class RelativeValues:
 def relative_values(system: System, policy: MSR) -> RelativeValues:
     """Exact relative values of a stable MSR policy; sizes are taken as exponential.
 
-    Raises `Infeasible` for more than a thousand states and for arrivals that are not Poisson, whose phase the values would depend on, and `NotConverged` where the equations are not solved to five digits.
+    Raises `Infeasible` for more than a thousand states and for arrivals that are not Poisson, whose phase the values would depend on; and
+    `NotConverged` where the equations are not solved to five digits.
     """
     if system.bursty:
         raise Infeasible(

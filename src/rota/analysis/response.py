@@ -22,11 +22,11 @@ The equations are *uniformised*: with a step at every point of a Poisson process
 All numbers are positive and none is subtracted. The steps end when all entries shrink by the same factor r: a positive map shrinks them by
 that factor ever after, so w_{n+m} = w_n rᵐ.
 
-Arrivals with phases (`rota.analysis.markovian`) find (k, s) with the probabilities π_k E, where E weighs each phase by its rate of arrivals:
-H(0) = E in place of I, and R is that of the pairs of phases and states. What comes after the job's own arrival does not matter to it.
+Arrivals with phases (`rota.analysis.markovian`) find (k, s) with the probabilities π_k E, where E weighs each phase by its rate of
+arrivals: H(0) = E in place of I, and R is that of the pairs of phases and states. Arrivals after the job's own do not matter to it.
 
-Far out, P(T > t) decays as the slowest part of it: H at rate λ(1/η − 1), with the decay rate η of the queue (in general, as D₀ + ηD₁), or the time of a job with none
-ahead, x₀′ = x₀ L₀ (with more ahead L_k is smaller, entry by entry).
+Far out, P(T > t) decays as the slowest part of it: H at rate λ(1/η − 1), with the decay rate η of the queue (in general, as D₀ + ηD₁ does),
+or the time of a job with none ahead, x₀′ = x₀ L₀ (with more ahead L_k is smaller, entry by entry).
 """
 
 from __future__ import annotations
@@ -129,9 +129,7 @@ def uniform_rate(queue: TypeQueue) -> float:
     return _SLACK * float((queue.ring_rate + queue.plain.sum(axis=1)).max())
 
 
-def uniform_response(
-    queue: TypeQueue, levels: Levels, length: QueueLength, most_steps: float, seen: Array | None = None
-) -> ResponseTime:
+def uniform_response(queue: TypeQueue, levels: Levels, length: QueueLength, most_steps: float, seen: Array | None = None) -> ResponseTime:
     """The law of T by uniformisation, given that of Q; `NotConverged` after `most_steps` steps. `seen`: E, I if it is None."""
     theta = uniform_rate(queue)
     w, r = _survival(queue, levels, theta, most_steps, np.eye(len(queue.slots)) if seen is None else seen)

@@ -8,7 +8,7 @@ With full preemption the minimum is over all states, and what the schedule leave
 lets no job end later. Without preemption the state may have no slot for any job present. Then the base turns by its own clock until the
 next arrival or departure.
 
-The relative values are those of Poisson arrivals of the same rates, whatever the arrivals of the system are: the phase of a burst is not seen.
+The relative values are those of Poisson arrivals of the same rates, whatever the arrivals of the system are: no phase of a burst is seen.
 
 Only differences between states matter, so beyond the table of a type its values go on in a straight line: the quadratic part is the same
 for all states.

@@ -81,7 +81,7 @@ def find_design(
     if load is not None:
         check_load(load, system)
     if system.bursty:
-        found = find_design(
+        design = find_design(
             system.with_poisson_arrivals(),
             preemption,
             load=load,
@@ -97,7 +97,7 @@ def find_design(
             progress=progress,
         )
         rest_s = (1 - POISSON_PART) * time_limit_s
-        return adapted(system, found, keep_rate=switching_rate is not None, limits=max_response_time, time_limit_s=rest_s)
+        return adapted(system, design, keep_rate=switching_rate is not None, limits=max_response_time, time_limit_s=rest_s)
     limits = ResponseLimits.of(system, max_response_time)
     deadline = Deadline.after(time_limit_s)
     best = load or system_load(system, time_limit_s=max(time_limit_s, _LOAD_S))

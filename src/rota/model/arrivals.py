@@ -1,5 +1,4 @@
-"""When jobs of a type arrive: Markovian arrival processes, as `arrivals = { process = "bursts", factor = 5, share = 0.1, length = 20 }` names
-them in a spec.
+"""When jobs of a type arrive: Markovian arrival processes, as a spec names them, `arrivals = { process = "bursts", factor = 5, … }`.
 
 `arrival_rate` of the type is always the mean number of *jobs* per unit of time; the process says how they come. At another rate
 
@@ -102,7 +101,7 @@ class GivenBatch(BatchSize):
     @property
     def unpacked(self) -> tuple[Array, Array]:
         """State j: j + 1 further jobs are left."""
-        left = np.bincount(np.array(self.sizes) - 1, weights=self._probabilities)[1:]
+        left: Array = np.bincount(np.array(self.sizes) - 1, weights=self._probabilities)[1:].astype(np.float64)
         return left, np.eye(len(left), k=-1)
 
     def sample(self, rng: np.random.Generator, n: int) -> Int:

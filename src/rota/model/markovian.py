@@ -26,7 +26,7 @@ __all__ = ["MarkovianArrivals", "Unfolded", "irreducible", "stationary_law"]
 
 
 class Unfolded(NamedTuple):
-    """A process of single arrivals: rates without and with an arrival (M', M'), no diagonal in `moves`, and the phases in which time passes."""
+    """A process of single arrivals: rates without one (no diagonal) and with one (M', M'), and the phases in which time passes (M',)."""
 
     moves: Array
     marked: Array

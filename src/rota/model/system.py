@@ -8,6 +8,7 @@ D (K, R)  demand          what a job of type i holds while it runs
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -43,7 +44,7 @@ class JobType:
     demand: dict[str, float]
     arrival_rate: float
     size: SizeDistribution
-    arrivals: ArrivalProcess = Poisson()
+    arrivals: ArrivalProcess = dataclasses.field(default_factory=Poisson)
 
 
 @dataclass(frozen=True, eq=False, init=False)

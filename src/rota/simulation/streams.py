@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rota.arrays import Array, Int
+from rota.arrays import Array
 from rota.kernel import compiled
 from rota.model import ArrivalProcess, System
 from rota.model.workload import CHUNK, Chunk
@@ -74,7 +74,8 @@ class _Stream:
         while self._now < until:
             # Drawn by numpy and not in the compiled loop: numba crashes on a Ctrl-C while it unpacks a generator.
             times = self._gaps.standard_exponential(_EVENTS)
-            count, self._phase, self._now = _follow(times, self._marks.random(_EVENTS), self._exit, self._cumulative, self._phase, self._now)
+            marks, place = self._marks.random(_EVENTS), (self._phase, self._now)
+            count, self._phase, self._now = _follow(times, marks, self._exit, self._cumulative, *place)
             found = times[:count]
             if self._batch is not None:
                 found = np.repeat(found, self._batch.sample(self._batches, count))

@@ -5,13 +5,13 @@ In windows of length w a process of rate λ whose phases have relative variance 
     Var N/E N − 1   = I(w) − 1 = 2vλτ (1 − (1 − e^{−u})/u)                    the index of dispersion at w, less that of a Poisson process
     κ₃(N)/(λw)³     = s v^{3/2} · 6 (u − 2 + (u + 2) e^{−u})/u³                κ₃: the third factorial cumulant of the counts
 
-The counts are made once, in windows of 2⁻²⁰ of the span, and joined by two again and again. The curve of I(w), fitted by least squares, gives
-v and τ; counts near τ give s. A burst phase of share p then has s = (1 − 2p)/√(p(1 − p)), so
+The counts are made once, in windows of 2⁻²⁰ of the span, and joined by two again and again. The curve of I(w), fitted by least squares,
+gives v and τ; counts near τ give s. A burst phase of share p then has s = (1 − 2p)/√(p(1 − p)), so
 
     p = (1 − s/√(4 + s²))/2,      factor = 1 + √(v (1 − p)/p),      length = τ/(1 − p)
 
-and if that leaves less than nothing for the quiet phase, it gets nothing: p = 1/(1 + v). One time scale is fitted. Real logs have many, days
-and weeks among them: a given `time_scale` says which one matters, and only windows of about that length are looked at.
+and if that leaves less than nothing for the quiet phase, it gets nothing: p = 1/(1 + v). One time scale is fitted. Real logs have many,
+days and weeks among them: a given `time_scale` says which one matters, and only windows of about that length are looked at.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ _HALVINGS = 20
 _FEWEST_JOBS = 200  # of a type, to tell bursts from chance
 _FEWEST_WINDOWS = 64
 _CERTAIN = 4.5  # standard errors above the counts of a Poisson process, in some windows, before a type is called bursty
+_SHORTER = 1e-2  # of the smallest window: the least time scale, for jobs that arrive together
 _NEAR = 4.0  # with a given time scale: windows within this factor of it
 _LEAST_SHARE = 1e-4
 _LEAST_SPREAD, _LARGEST_SPREAD = 1e-9, 1e4  # of the rate, relative variance: what is less is nothing, and more is as good as a batch
@@ -82,7 +83,7 @@ def _fitted(window: Int, jobs: Int, width: float, time_scale: float | None) -> A
 
     tau = time_scale
     if tau is None:
-        grid = np.geomspace(widths[0], widths[-1], 4 * len(widths))
+        grid = np.geomspace(_SHORTER * widths[0], widths[-1], 6 * len(widths))
         k = int(np.argmin([level(each)[1] for each in grid]))
         around = np.log(grid[max(k - 1, 0)]), np.log(grid[min(k + 1, len(grid) - 1)])
         tau = float(np.exp(minimize_scalar(lambda x: level(float(np.exp(x)))[1], bounds=around, method="bounded").x))
