@@ -143,6 +143,15 @@ def test_systems_differ_by_their_arrivals():
     assert np.isnan(bursts.scaled(factor=0.0).dispersion[0])
 
 
+def test_a_notebook_shows_the_processes():
+    """The table of a system has a column for arrivals, if some are not Poisson."""
+    system = parse_system(SPEC)
+    assert "<td" in system._repr_html_()
+    assert "arrivals" in system._repr_html_()
+    assert "mmpp" in system._repr_html_()
+    assert "arrivals" not in system.with_poisson_arrivals()._repr_html_()
+
+
 @pytest.mark.parametrize(
     ("old", "new", "place", "line", "rule"),
     [

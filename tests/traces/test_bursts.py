@@ -113,7 +113,8 @@ def test_the_system_of_a_bursty_trace():
 
 def test_many_jobs_at_one_moment():
     """Jobs that arrive together become bursts that are very short, of the same dispersion at all longer windows."""
-    batch = rota.GivenBatch(sizes=(10,))
-    found = fit_bursts(trace_of([rota.Poisson(batch=batch)], [1.0], n=50_000))[0]
-    assert found.length < 1.0
-    assert found.dispersion(1.0) == pytest.approx(10.0, rel=0.2)
+    batches = rota.Poisson(batch=rota.GivenBatch(sizes=(10,)))
+    rates = [1.0, 0.01]
+    for rate, found in zip(rates, fit_bursts(trace_of([batches] * 2, rates, n=100_000)), strict=True):
+        assert found.length < 0.1 / rate
+        assert found.dispersion(rate) == pytest.approx(10.0, rel=0.2)

@@ -29,8 +29,8 @@ JobCount = Annotated[int | None, Parameter(help="How many jobs arrive: a million
 WorkloadName = Annotated[
     str | None,
     Parameter(
-        help="The jobs: a trace (from: rota trace import) whose types are the file's, or your own arrivals as module:name. Poisson "
-        "arrivals and the file's sizes if not given."
+        help="The jobs: a trace (from: rota trace import) whose types are the file's, or your own arrivals as module:name. "
+        "The file's arrivals and sizes if not given."
     ),
 ]
 Loops = Annotated[int | None, Parameter(help="Play the workload this many times.")]

@@ -262,7 +262,12 @@ class System:
             kind = getattr(job.size, "distribution", type(job.size).__name__)
             rows.append((job.name, *map(number, job.demand.values()), number(job.arrival_rate), number(job.size.moment(1)), kind))
         head = ["", *self.resources, "arrival rate", "mean size", "sizes"]
-        return html_title(f"System, preemption {self.preemption}{setup}") + html_table(head, rows, left=(0, len(head) - 1))
+        texts = [0, len(head) - 1]
+        if self.bursty:
+            processes = ["", *(getattr(job.arrivals, "process", type(job.arrivals).__name__) for job in self.job_types)]
+            rows = [(*row, process) for row, process in zip(rows, processes, strict=True)]
+            head, texts = [*head, "arrivals"], [*texts, len(head)]
+        return html_title(f"System, preemption {self.preemption}{setup}") + html_table(head, rows, left=tuple(texts))
 
     def to_toml(self) -> str:
         """The spec of this system, as `rota.read_system` reads it."""

@@ -39,7 +39,7 @@ _CERTAIN = 4.5  # standard errors above the counts of a Poisson process, in some
 _SHORTER = 1e-2  # of the smallest window: the least time scale, for jobs that arrive together
 _NEAR = 4.0  # with a given time scale: windows within this factor of it
 _LEAST_SHARE = 1e-4
-_LEAST_SPREAD, _LARGEST_SPREAD = 1e-9, 1e4  # of the rate, relative variance: what is less is nothing, and more is as good as a batch
+_LEAST_SPREAD, _LARGEST_SPREAD = 1e-9, 1e4  # of the rate, relative variance
 
 
 def fit_bursts(trace: Trace, *, time_scale: float | None = None) -> tuple[ArrivalProcess, ...]:
@@ -90,7 +90,8 @@ def _fitted(window: Int, jobs: Int, width: float, time_scale: float | None) -> A
     spread = level(tau)[0] / (2 * total / (width * 2**_HALVINGS) * tau)  # v
     if spread < _LEAST_SPREAD:
         return Poisson()
-    spread = min(spread, _LARGEST_SPREAD)
+    if spread > _LARGEST_SPREAD:  # jobs that arrive together: a little longer bursts of the same dispersion
+        spread, tau = _LARGEST_SPREAD, tau * spread / _LARGEST_SPREAD
     near = int(np.argmin(np.abs(np.log(widths / tau))))
     skewness = float(skewed[near] / (spread**1.5 * _third(widths[near] / tau)))
     share = min(max((1 - skewness / math.sqrt(4 + skewness**2)) / 2, _LEAST_SHARE), 1 - _LEAST_SHARE)
