@@ -8,6 +8,7 @@ switching rate is chosen again, on the exact E[T] with the bursts, where that ta
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from rota.analysis import analyze
 from rota.design.deadline import Deadline
 from rota.design.fairness import ResponseLimits
 from rota.design.switching import choose_within
-from rota.errors import Infeasible
+from rota.errors import Infeasible, NotConverged
 from rota.model import System
 
 if TYPE_CHECKING:
@@ -36,9 +37,9 @@ def adapted(system: System, design: Design, *, keep_rate: bool, limits: Mapping[
     what = "the candidates, weights and switching rate"
     turns = len(policy.weights) > 1 and policy.preemption != "full" and not keep_rate
     if turns and _VALUES * answer.exact_time_s <= max(time_limit_s, _ALWAYS_S):
-        found = choose_within(Deadline.after(None), system, policy, "exact")
-        if not found.remark:
-            policy, choice, what = found.policy, found, "the candidates and weights"
+        with suppress(NotConverged):
+            choice = choose_within(Deadline.after(None), system, policy, "exact")
+            policy, what = choice.policy, "the candidates and weights"
     design = replace(design, policy=policy, choice=choice if design.objective == "load" else None)
     _require_limits(system, design, limits)
     arrivals = f"the arrivals of {', '.join(repr(name) for name in system.bursty)} are not Poisson"
