@@ -127,6 +127,45 @@ def size_distributions() -> st.SearchStrategy[rota.model.SizeDistribution]:
     )
 
 
+_batches = st.none() | st.one_of(
+    st.builds(rota.GeometricBatch, mean=st.floats(1, 4)),
+    st.lists(st.integers(1, 4), min_size=1, max_size=3).map(lambda sizes: rota.GivenBatch(sizes=tuple(sizes))),
+    st.lists(st.tuples(st.integers(1, 4), st.floats(0.1, 2)), min_size=1, max_size=3).map(
+        lambda pairs: rota.GivenBatch(sizes=tuple(n for n, _ in pairs), weights=tuple(w for _, w in pairs))
+    ),
+)
+
+
+@st.composite
+def _phased(draw: st.DrawFn) -> rota.MMPP | rota.MAP:
+    """Two or three phases that all reach each other, with and without moves by arrivals."""
+    n = draw(st.integers(2, 3))
+    rate = st.floats(0.1, 3)
+    moves = np.array(draw(st.lists(st.lists(rate, min_size=n, max_size=n), min_size=n, max_size=n)))
+    np.fill_diagonal(moves, 0)
+    batch = draw(_batches)
+    if draw(st.booleans()):
+        rates = draw(st.lists(st.just(0.0) | rate, min_size=n, max_size=n).filter(any))
+        generator = moves - np.diag(moves.sum(axis=1))
+        return rota.MMPP(rates=tuple(rates), generator=tuple(map(tuple, generator.tolist())), batch=batch)
+    rows = st.lists(st.lists(st.just(0.0) | rate, min_size=n, max_size=n), min_size=n, max_size=n)
+    marked = np.array(draw(rows.filter(lambda table: any(map(any, table)))))
+    d0 = moves - np.diag(moves.sum(axis=1) + marked.sum(axis=1))
+    return rota.MAP(d0=tuple(map(tuple, d0.tolist())), d1=tuple(map(tuple, marked.tolist())), batch=batch)
+
+
+@st.composite
+def _bursts(draw: st.DrawFn) -> rota.Bursts:
+    share = draw(st.floats(0.05, 0.9))
+    part = draw(st.floats(0.05, 1.0))
+    return rota.Bursts(factor=1 + part * (1 / share - 1), share=share, length=draw(st.floats(0.2, 10)), batch=draw(_batches))
+
+
+def arrival_processes() -> st.SearchStrategy[rota.model.ArrivalProcess]:
+    """Any process of each family, with batches and without."""
+    return st.one_of(st.builds(rota.Poisson, batch=_batches), _bursts(), _phased())
+
+
 @st.composite
 def described_systems(draw):
     """Systems with any names, numbers and distributions."""
@@ -140,6 +179,7 @@ def described_systems(draw):
         demand=[[amount * draw(part) for amount in capacity] for _ in types],
         arrival_rate=[draw(st.floats(0, 1e300)) for _ in types],
         sizes=[draw(size_distributions()) for _ in types],
+        arrivals=[draw(arrival_processes()) for _ in types],
         names=types,
         resources=resources,
         preemption=model,

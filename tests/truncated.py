@@ -55,6 +55,40 @@ def _queue_chain(process: ModulatingProcess, i: int, lam: float, mu: float, sing
     return sp.csc_array((values, (rows, columns)), shape=(levels * N, levels * N))
 
 
+def arrivals_law(
+    process: ModulatingProcess, i: int, moves: np.ndarray, marked: np.ndarray, batches: Callable[[int], np.ndarray], service_rate: float
+) -> np.ndarray:
+    """P(Q_i = q) (levels,) with a phase of arrivals that moves by `moves` without and by `marked` with a batch.
+
+    `batches(n)` are the probabilities of batches of 1, …, n jobs. A batch that would go beyond the last level is lost.
+    """
+    N, M = len(process), len(marked)
+
+    def chain(levels: int) -> sp.csc_array:
+        one = sp.csr_array(_queue_chain(process, i, 0.0, service_rate, False, levels))  # without arrivals, at every phase
+        width = M * N
+        rows, columns, values = [], [], []
+        entries = one.tocoo()
+        for m in range(M):
+            place = lambda k, m=m: k // N * width + m * N + k % N  # noqa: E731
+            rows.append(place(entries.row)), columns.append(place(entries.col)), values.append(entries.data)
+        law = batches(levels)
+        q, s = np.divmod(np.arange(levels * N), N)
+        for m in range(M):
+            for n in range(M):
+                if m != n:
+                    rows.append(q * width + m * N + s), columns.append(q * width + n * N + s), values.append(np.full(len(q), moves[m, n]))
+                for k in np.flatnonzero(law > 0) + 1:
+                    fit = q + k < levels
+                    rows.append((q * width + m * N + s)[fit])
+                    columns.append(((q + k) * width + n * N + s)[fit])
+                    values.append(np.full(int(fit.sum()), marked[m, n] * law[k - 1]))
+        shape = (levels * width,) * 2
+        return sp.csc_array((np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=shape)
+
+    return cut_off(chain, M * N).sum(axis=1)
+
+
 def phase_law(process: ModulatingProcess, i: int, arrival_rate: float, size: PhaseTypeFamily) -> np.ndarray:
     """P(Q_i = q) for phase-type sizes, (levels,); completions of type i move nothing.
 

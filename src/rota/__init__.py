@@ -19,16 +19,22 @@ _HOME = {
     "TooManySchedules": "rota.errors",
     "Unstable": "rota.errors",
     "BoundedPareto": "rota.model",
+    "Bursts": "rota.model",
     "Coxian": "rota.model",
     "Deterministic": "rota.model",
     "Empirical": "rota.model",
     "Erlang": "rota.model",
     "Exponential": "rota.model",
     "Fitted": "rota.model",
+    "GeometricBatch": "rota.model",
+    "GivenBatch": "rota.model",
     "Hyperexponential": "rota.model",
     "JobType": "rota.model",
     "LogNormal": "rota.model",
+    "MAP": "rota.model",
+    "MMPP": "rota.model",
     "PhaseType": "rota.model",
+    "Poisson": "rota.model",
     "System": "rota.model",
     "Weibull": "rota.model",
     "read_system": "rota.model",
@@ -135,17 +141,23 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.errors import TooManySchedules as TooManySchedules
     from rota.errors import Unstable as Unstable
     from rota.live.http.client import Client as Client
+    from rota.model import MAP as MAP
+    from rota.model import MMPP as MMPP
     from rota.model import BoundedPareto as BoundedPareto
+    from rota.model import Bursts as Bursts
     from rota.model import Coxian as Coxian
     from rota.model import Deterministic as Deterministic
     from rota.model import Empirical as Empirical
     from rota.model import Erlang as Erlang
     from rota.model import Exponential as Exponential
     from rota.model import Fitted as Fitted
+    from rota.model import GeometricBatch as GeometricBatch
+    from rota.model import GivenBatch as GivenBatch
     from rota.model import Hyperexponential as Hyperexponential
     from rota.model import JobType as JobType
     from rota.model import LogNormal as LogNormal
     from rota.model import PhaseType as PhaseType
+    from rota.model import Poisson as Poisson
     from rota.model import System as System
     from rota.model import Weibull as Weibull
     from rota.model import read_system as read_system

@@ -129,8 +129,10 @@ _RULES = {
     "bool_parsing": "must be true or false",
     "string_type": "must be a string",
     "too_short": "must have at least {min_length} entries",
+    "too_long": "must have at most {max_length} entries",
+    "less_than": "must be less than {lt:g}",
     "union_tag_invalid": "{tag!r} is none of {expected_tags}",
-    "union_tag_not_found": 'needs distribution = "…"',
+    "union_tag_not_found": 'needs {discriminator} = "…"',
 }
 
 
@@ -141,5 +143,6 @@ def problems_of(error: Any) -> list[Problem]:
 
 def _problem(detail: Any) -> Problem:
     rule = _RULES.get(detail["type"], detail["msg"].removeprefix("Value error, "))
+    values = {name: value.strip("'") if name == "discriminator" else value for name, value in detail.get("ctx", {}).items()}
     hidden = detail["type"] in ("missing", "value_error") or isinstance(detail["input"], dict)
-    return Problem(".".join(map(str, detail["loc"])), rule.format(**detail.get("ctx", {})), None if hidden else detail["input"])
+    return Problem(".".join(map(str, detail["loc"])), rule.format(**values), None if hidden else detail["input"])

@@ -233,6 +233,28 @@ def test_the_system_of_a_scaled_trace_is_a_file_of_its_own(here, capsys):
     assert not (here / "t.parquet").exists()
 
 
+def test_bursts_of_a_trace_are_in_its_system(here, capsys):
+    """`--arrivals bursts` writes what was fitted, `--json` shows it; a time scale without it is refused."""
+    times = np.repeat(np.arange(100) * 1000.0, 20) + np.tile(np.arange(20) * 2.0, 100)  # twenty jobs in 40 s, every 1000 s
+    jobs = pl.DataFrame({"arrival": times, "size": 1.0, "type": np.zeros(len(times), dtype=np.int32)})
+    save_trace(Trace(jobs.lazy(), ("a",), ("cores",), [[1.0]], np.array([4.0])), "bursts.parquet")
+    assert main(["trace", "system", "bursts.parquet", "--arrivals", "bursts", "-o", "bursts.toml"]) == 0
+    system = rota.read_system("bursts.toml")
+    assert system.bursty == ("a",)
+    assert 5 < system.arrivals[0].time_scale < 200
+    capsys.readouterr()
+    assert main(["trace", "system", "bursts.parquet", "--arrivals", "bursts", "--time-scale", "30", "--json"]) == 0
+    process = json.loads(capsys.readouterr().out)["arrivals"][0]
+    assert process["process"] == "bursts"
+    assert process["length"] * (1 - process["share"]) == pytest.approx(30)
+    assert (
+        main(["trace", "scale", "bursts.parquet", "--load", "0.004", "--arrivals", "bursts", "-o", "t.parquet", "--system", "t.toml"]) == 0
+    )
+    assert rota.read_system("t.toml").bursty == ("a",)
+    assert main(["trace", "system", "bursts.parquet", "--time-scale", "30"]) == 2
+    assert "a Poisson process has none" in capsys.readouterr().err
+
+
 # -------------------------------------------------------------------------------------------------------------------- all of it
 
 

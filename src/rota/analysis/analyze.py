@@ -22,8 +22,10 @@ from rota.analysis.cost import (
 )
 from rota.analysis.erlang import has_constant_slots, solve_erlang
 from rota.analysis.loop import solve_loop
+from rota.analysis.markovian import condensed, entry, markovian_levels, phase_count, solve_markovian
 from rota.analysis.means import SMALL_STATES, mean_queues, predicted_queues
-from rota.analysis.phase_type import phase_count, solve_phase_type
+from rota.analysis.phase_type import phase_count as size_phases
+from rota.analysis.phase_type import solve_phase_type
 from rota.analysis.qbd import solve_levels, solve_qbd
 from rota.analysis.queue import TypeQueue
 from rota.analysis.response import ResponseTime, erlang_response, uniform_rate, uniform_response
@@ -63,8 +65,11 @@ class Analysis:
     @cached_property
     def queues(self) -> tuple[TypeQueue, ...]:
         """Each type's queue, decoupled from the others."""
-        pairs = zip(self.system.arrival_rate, self.system.service_rate, strict=True)
-        return tuple(TypeQueue(self.process, i, float(lam), float(mu)) for i, (lam, mu) in enumerate(pairs))
+        rows = zip(self.system.arrival_rate, self.system.service_rate, self.system.arrivals, strict=True)
+        return tuple(
+            TypeQueue(self.process, i, float(lam), float(mu), None if arrivals.is_poisson or lam == 0 else arrivals)
+            for i, (lam, mu, arrivals) in enumerate(rows)
+        )
 
     # ------------------------------------------------------------------------------------------------ stability
 
@@ -111,7 +116,10 @@ class Analysis:
 
     @property
     def lower(self) -> Array:
-        """Lower bounds on E[Q_i]: Theorem msr-bound, right for every process; by the work in the system for phase-type sizes."""
+        """Lower bounds on E[Q_i]: Theorem msr-bound, right for every process, and for arrivals of every kind (`rota.analysis.queue`).
+
+        By the work in the system for phase-type sizes.
+        """
         return self._bounds[:, 0]
 
     @property
@@ -121,13 +129,13 @@ class Analysis:
 
     @cached_property
     def prediction(self) -> Array:
-        """The paper's approximation of E[Q_i]; for exponential sizes only."""
+        """The paper's approximation of E[Q_i]; for exponential sizes only. With bursts it is cruder: it knows their dispersion alone."""
         return np.array([queue.prediction() for queue in self._exponential_queues])
 
     @property
     def printed_bounds(self) -> tuple[Array, Array, Array]:
         """Lower bound, upper bound and prediction as the paper prints them; for redrawing its figures only."""
-        queues = self._exponential_queues
+        queues = self._paper_queues
         lower, upper = zip(*(queue.bounds(printed=True) for queue in queues), strict=True)
         return np.array(lower), np.array(upper), np.array([queue.prediction(printed=True) for queue in queues])
 
@@ -154,6 +162,16 @@ class Analysis:
                 'use lower, upper and exact, or analyze with sizes="exponential"'
             )
         return self.queues
+
+    @property
+    def _paper_queues(self) -> tuple[TypeQueue, ...]:
+        """Exponential sizes and Poisson arrivals, as in the paper."""
+        if self.system.bursty:
+            raise Infeasible(
+                "the printed bounds and the single-server companion are for Poisson arrivals, "
+                f"and those of {self.system.bursty[0]!r} are not: use lower, upper and exact, or analyze system.with_poisson_arrivals()"
+            )
+        return self._exponential_queues
 
     def _phases(self, queue: TypeQueue) -> PhaseTypeFamily | None:
         """The size of a type that is not exponential."""
@@ -184,22 +202,25 @@ class Analysis:
         cost, solve = self._method(queue)
         size = self._phases(queue)
         if size is None and not cost.affordable:
+            phases = len(self.process) if queue.arrivals is None else phase_count(condensed(queue))
             raise Infeasible(
-                f"the exact law of {self.system.names[i]!r} needs {len(self.process):,} phases and {queue.max_parallel:,} boundary levels, "
+                f"the exact law of {self.system.names[i]!r} needs {phases:,} phases and {queue.max_parallel:,} boundary levels, "
                 f"which would take about {cost.time_s:,.0f} s and {8e-9 * cost.entries:,.1f} GB: use the bounds and the prediction, "
                 "or simulate"
             )
         with one_thread(len(self.process)):
             if size is not None:
                 return solve_phase_type(queue, size)
-            return solve(queue)
+            return solve(condensed(queue) if queue.arrivals is not None else queue)
 
     def _method(self, queue: TypeQueue) -> tuple[Cost, Callable[[TypeQueue], QueueLength]]:
         """What the exact law of a queue takes, and the function that solves it, if sizes are exponential."""
         N, beta = len(self.process), queue.max_parallel
         size = self._phases(queue)
         if size is not None:
-            return cost_by_level(phase_count(queue, len(size.representation[0])), beta), solve_qbd
+            return cost_by_level(size_phases(queue, len(size.representation[0])), beta), solve_qbd
+        if queue.arrivals is not None:
+            return cost_by_level(phase_count(condensed(queue)), beta), solve_markovian
         if has_constant_slots(queue):
             return cost_of_erlang(beta), solve_erlang
         by_loop, by_level = cost_of_loop(N, beta), cost_by_level(N, beta)
@@ -251,7 +272,7 @@ class Analysis:
     @property
     def _compiled(self) -> bool:
         """Whether the mean queues come from compiled code."""
-        return len(self.process) <= SMALL_STATES and self.exponential
+        return len(self.process) <= SMALL_STATES and self.exponential and not self.system.bursty
 
     @cached_property
     def means_time_s(self) -> float:
@@ -292,7 +313,7 @@ class Analysis:
     def _companions(self) -> tuple[QueueLength | None, ...]:
         """The law of each MSR-1 companion; None for a type that never arrives."""
         self.require_stable()
-        return tuple(solve_qbd(q, single_server=True) if q.arrival_rate > 0 else None for q in self._exponential_queues)
+        return tuple(solve_qbd(q, single_server=True) if q.arrival_rate > 0 else None for q in self._paper_queues)
 
     @property
     def single_server(self) -> Array:
@@ -334,9 +355,11 @@ class Analysis:
                 'simulate, or analyze with sizes="exponential"'
             )
         self.require_stable()
-        if has_constant_slots(queue):
+        if has_constant_slots(queue) and queue.arrivals is None:
             return erlang_response(queue)
-        N, beta = len(self.process), queue.max_parallel
+        if queue.arrivals is not None:
+            queue = condensed(queue)
+        N, beta = len(self.process) if queue.arrivals is None else phase_count(queue), queue.max_parallel
         levels, step_s = cost_by_level(N, beta), cost_of_step(N, beta)
         # How many steps it takes is not known before; those of a mean response time are a fair guess.
         time_s = levels.time_s + step_s * uniform_rate(queue) * queue.bounds()[0] / queue.arrival_rate
@@ -346,7 +369,10 @@ class Analysis:
                 f"which would take about {time_s:,.0f} s and {8e-9 * levels.entries:,.1f} GB: simulate"
             )
         with one_thread(N):
-            law = uniform_response(queue, solve_levels(queue), self.queue_length(i), LONGEST_S / step_s)
+            if queue.arrivals is None:
+                law = uniform_response(queue, solve_levels(queue), self.queue_length(i), LONGEST_S / step_s)
+            else:
+                law = uniform_response(queue, markovian_levels(queue), self.queue_length(i), LONGEST_S / step_s, entry(queue))
         if not law.accuracy <= LARGEST_ERROR:
             raise NotConverged(
                 f"the mean of the response time of {name!r} differs by {law.accuracy:.2g} from Little's law, "

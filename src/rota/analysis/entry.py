@@ -22,8 +22,13 @@ def analyze(system: System, policy: MSR | Improved, *, sizes: Sizes = "as given"
     """Analyses an MSR policy on a system; of an improved rota, and of a pMSR with backfilling, what is proved of it: a `Guarantee`.
 
     Sizes must be exponential, or phase-type unless jobs cannot be preempted; `sizes="exponential"` takes every size as exponential with
-    its mean.
+    its mean. Arrivals are those of the system, bursts and batches included; the guarantee of an improved rota needs Poisson ones.
     """
+    if isinstance(policy, Improved) and system.bursty:
+        raise Infeasible(
+            f"what is proved of improved rotas is for Poisson arrivals, and those of type {system.bursty[0]!r} are not: "
+            "simulate, or analyze system.with_poisson_arrivals()"
+        )
     if isinstance(policy, Improved) or (isinstance(policy, MSR) and policy.backfill and policy.preemption == "full"):
         return guarantee(analyze(system, rota_behind(policy), sizes=sizes), policy)
     require_analyzable(policy)

@@ -17,13 +17,13 @@ import numpy as np
 
 from rota.analysis.queue import erlang_c
 from rota.arrays import Array, Int
-from rota.errors import NotConverged
+from rota.errors import Infeasible, NotConverged
 from rota.kernel import compiled
 from rota.model import System
 from rota.policy import MSR
 from rota.process import TIMER, ModulatingProcess, build_process
 
-__all__ = ["SMALL_STATES", "LoopMeans", "mean_queues", "predicted_queues"]
+__all__ = ["SMALL_STATES", "LoopMeans", "mean_queues", "predicted_queues", "require_poisson"]
 
 SMALL_STATES = 128  # phases up to which this is faster than the functions of linear algebra
 _RESIDUAL = 1e-11
@@ -36,6 +36,7 @@ def mean_queues(system: System, process: ModulatingProcess, rate: Array | None =
 
     Raises `NotConverged` where the equations were not solved, or a mean is not between its bounds.
     """
+    require_poisson(system)
     rates = process.rate.copy() if rate is None else rate  # writable, as all arguments have one type each
     slots = np.ascontiguousarray(process.schedules, dtype=np.float64)
     means: Array = _means(slots, process.source, process.target, rates, process.trigger, system.arrival_rate, system.service_rate)
@@ -47,6 +48,7 @@ def mean_queues(system: System, process: ModulatingProcess, rate: Array | None =
 
 def predicted_queues(system: System, process: ModulatingProcess, rate: Array | None = None) -> Array:
     """The prediction of E[Q_i] as `TypeQueue.prediction` has it (K,); infinite for a type that is not stable."""
+    require_poisson(system)
     rates = process.rate.copy() if rate is None else rate
     slots = np.ascontiguousarray(process.schedules, dtype=np.float64)
     outline = _outline(slots, process.source, process.target, rates, process.trigger, system.service_rate)
@@ -61,6 +63,15 @@ def predicted_queues(system: System, process: ModulatingProcess, rate: Array | N
             guess = erlang_c(k, offered) * load * (1 + ring_average) / (1 - load) + offered
             queues[i] = min(max(guess, main - highest, 0.0), main - lowest + slots[:, i].max())
     return queues
+
+
+def require_poisson(system: System) -> None:
+    """Raises `Infeasible` if arrivals are not Poisson."""
+    if system.bursty:
+        raise Infeasible(
+            f"this is for Poisson arrivals, and those of type {system.bursty[0]!r} are not: "
+            "use rota.analyze, or system.with_poisson_arrivals()"
+        )
 
 
 class LoopMeans:

@@ -6,7 +6,10 @@ run together and only the number of them in each phase counts; the next β − m
 
     (state of the process, phases of the oldest m jobs as a multiset, phases of the following β − m jobs in order)
 
-and the number of jobs a quasi-birth–death process with blocks that grow up to level β and repeat from there on.
+and the number of jobs a quasi-birth–death process with blocks that grow up to level β and repeat from there on. Arrivals that are not
+Poisson add their phase (`rota.analysis.markovian`): with T the phases in which time passes, every block is a Kronecker product
+
+    up(q)  D₁ ⊗ up(q)        down(q)  T ⊗ down(q)        local(q)  D₀ ⊗ I + T ⊗ local(q)
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from rota.analysis.solution import QueueLength
 from rota.arrays import Array
 from rota.errors import Infeasible
 from rota.model import PhaseTypeFamily
+from rota.model.markovian import Unfolded
 from rota.policy import stationary_law
 
 __all__ = ["phase_count", "solve_phase_type"]
@@ -34,7 +38,8 @@ _LARGEST = 2500
 def phase_count(queue: TypeQueue, phases: int) -> int:
     """How many phases the queue has from level β on."""
     together, beta = _together(queue), queue.max_parallel
-    count: int = len(queue.process) * comb(together + phases - 1, phases - 1) * int(phases ** (beta - together))
+    of_arrivals = 1 if queue.arrivals is None else len(queue.arrivals.unfolded.real)
+    count: int = of_arrivals * len(queue.process) * comb(together + phases - 1, phases - 1) * int(phases ** (beta - together))
     return count
 
 
@@ -56,22 +61,23 @@ def solve_phase_type(queue: TypeQueue, size: PhaseTypeFamily) -> QueueLength:
     lam, beta = queue.arrival_rate, queue.max_parallel
     blocks = _Blocks(queue, a, T)
 
-    local, down = blocks.local(beta), blocks.down(beta + 1)
-    G, residual = first_passage(lam, local, down)
-    R = rate_matrix(lam, local, down, G)
+    up, local, down = blocks.up(beta), blocks.local(beta), blocks.down(beta + 1)
+    G, residual = first_passage(up, local, down)
+    R = rate_matrix(up, local, down, G)
 
     factor: list[Array] = [np.empty(0)] * (beta + 1)
     passage = G
-    inner = local + lam * G
+    inner = local + up @ G
     for q in range(beta, 0, -1):
-        leave = blocks.down(q)
+        leave, up = blocks.down(q), blocks.up(q - 1)
         inverse = np.linalg.inv(m_matrix(inner, leave.sum(axis=1)))
-        factor[q] = lam * blocks.up(q - 1) @ inverse
+        factor[q] = up @ inverse
         passage = inverse @ leave
-        inner = blocks.local(q - 1) + lam * blocks.up(q - 1) @ passage
+        inner = blocks.local(q - 1) + up @ passage
     levels = climb(stationary_law(inner), factor)
-    mass = np.array([level.sum() for level in levels[:beta]])
-    (first, second), total = tail_moments(mass, levels[beta], R)
+    mass = np.array([level @ blocks.counts(q) for q, level in enumerate(levels[:beta])])
+    counts = blocks.counts(beta)
+    (first, second), total = tail_moments(mass, levels[beta], R, counts)
     # Jobs are done as fast as they come: the check that stands in for the identity of exponential sizes.
     done = sum(float(levels[q] @ blocks.down(q).sum(axis=1)) for q in range(1, beta + 1))
     above = np.linalg.solve((np.eye(len(R)) - R).T, levels[beta]) - levels[beta]
@@ -84,12 +90,12 @@ def solve_phase_type(queue: TypeQueue, size: PhaseTypeFamily) -> QueueLength:
         mean_by_sum=mean,
         residual=max(residual, abs(done / total / lam - 1)),
         method=f"phase-type, {len(R)} phases, {beta} boundary levels",
-        probabilities=lambda n: tail_probabilities(mass / total, levels[beta] / total, R, n),
+        probabilities=lambda n: tail_probabilities(mass / total, levels[beta] / total, R, n, counts),
     )
 
 
 class _Blocks:
-    """The rates between and within levels; states of level q are (state of the process, jobs) with the jobs varying fastest."""
+    """The rates between and within levels; states of level q are (phase of arrivals, state of the process, jobs), in this order."""
 
     def __init__(self, queue: TypeQueue, a: Array, T: Array) -> None:
         self.a, self.T, self.exit = a, T, -T.sum(axis=1)
@@ -97,6 +103,13 @@ class _Blocks:
         self.slots = queue.process.schedules[:, queue.type]
         self.m, self.beta, self.J = _together(queue), queue.max_parallel, len(a)
         self.configurations: dict[int, dict[Jobs, int]] = {}
+        one = np.ones((1, 1))
+        poisson = Unfolded(0 * one, queue.arrival_rate * one, np.ones(1, dtype=bool))
+        self.turns, self.marked, self.real = poisson if queue.arrivals is None else queue.arrivals.unfolded
+
+    def counts(self, q: int) -> Array:
+        """1 for the states of level q in which time passes, 0 for the others."""
+        return np.repeat(self.real.astype(np.float64), len(self.slots) * len(self.jobs(q)))
 
     def jobs(self, q: int) -> dict[Jobs, int]:
         """The possible phases of the oldest min(q, β) jobs, numbered."""
@@ -108,7 +121,19 @@ class _Blocks:
         return self.configurations[q]
 
     def local(self, q: int) -> Array:
-        """Moves within level q, no diagonal: of the process, and of running jobs from phase to phase."""
+        """Moves within level q, no diagonal: of arrivals, of the process, and of running jobs from phase to phase."""
+        block = self._local(q)
+        return np.kron(self.turns, np.eye(len(block))) + np.kron(np.diag(self.real.astype(np.float64)), block)
+
+    def up(self, q: int) -> Array:
+        """Arrivals at level q."""
+        return np.kron(self.marked, self._up(q))
+
+    def down(self, q: int) -> Array:
+        """Completions at level q."""
+        return np.kron(np.diag(self.real.astype(np.float64)), self._down(q))
+
+    def _local(self, q: int) -> Array:
         jobs = self.jobs(q)
         n = len(jobs)
         block = np.kron(self.plain, np.eye(n))
@@ -120,7 +145,7 @@ class _Blocks:
                             block[s * n + k, s * n + jobs[self._replaced(front, back, place, j)]] += self.T[phase, j]
         return block
 
-    def up(self, q: int) -> Array:
+    def _up(self, q: int) -> Array:
         """Where an arrival at level q leads, as probabilities: below β the new job draws its phase at once."""
         before, after = self.jobs(q), self.jobs(q + 1)
         one = np.zeros((len(before), len(after)))
@@ -132,7 +157,7 @@ class _Blocks:
                 one[k, after[self._appended(front, back, j)]] += probability
         return np.kron(np.eye(len(self.slots)), one)
 
-    def down(self, q: int) -> Array:
+    def _down(self, q: int) -> Array:
         """Completions at level q: the jobs behind move up, and from above β one more job draws its phase."""
         before, after = self.jobs(q), self.jobs(q - 1)
         n, k_after = len(before), len(after)

@@ -10,6 +10,7 @@ min(q, u_s)
 
 homogeneous from level β on. `first_passage` G (from level q+1 to q): A₂ + A₁ G + λG² = 0. Below β: S_q = A₁(q) + λ G_{q+1}, G_q =
 (−S_q)^{-1} A₂(q).
+Where arrivals have phases of their own (`rota.analysis.markovian`), a matrix A₀ takes the place of λ.
 The stationary vectors are π_0 S_0 = 0, π_{q+1} = λ π_q (−S_{q+1})^{-1}; from β on the factor is the `rate_matrix` R.
 
 Every −S is an M-matrix with S·1 = −A₂·1. Its diagonal is computed from that, never by subtraction, which keeps small numbers accurate.
@@ -28,7 +29,17 @@ from rota.arrays import Array
 from rota.errors import NotConverged
 from rota.policy import stationary_law
 
-__all__ = ["Levels", "climb", "first_passage", "m_matrix", "rate_matrix", "solve_levels", "solve_qbd", "tail_moments", "tail_probabilities"]
+__all__ = [
+    "Levels",
+    "climb",
+    "first_passage",
+    "m_matrix",
+    "rate_matrix",
+    "solve_levels",
+    "solve_qbd",
+    "tail_moments",
+    "tail_probabilities",
+]
 
 
 _RESIDUAL = 1e-11
@@ -116,8 +127,8 @@ def climb(bottom: Array, factor: Sequence[Array]) -> list[Array]:
     return [vector * np.exp(log - highest) for vector, log in zip(vectors, logs, strict=True)]
 
 
-def first_passage(lam: float, local: Array, down: Array) -> tuple[Array, float]:
-    """G of the homogeneous part and its residual. `local` without diagonal; A₁ = local − diag(row sums of local + down + λ).
+def first_passage(up: float | Array, local: Array, down: Array) -> tuple[Array, float]:
+    """G of the homogeneous part and its residual. `up` is λ or A₀; `local` has no diagonal: A₁ = local − diag(row sums of all three).
 
     Logarithmic reduction (Latouche and Ramaswami 1993): converges quadratically, as long as the queue is stable; then a few turns of
     G = (−A₁ − λG)^{-1} A₂. H and L are the probabilities to go 2ᵏ levels up or down before the other: H·1 + L·1 = 1, hence
@@ -127,9 +138,9 @@ def first_passage(lam: float, local: Array, down: Array) -> tuple[Array, float]:
     N = len(local)
     A1 = local.copy()
     np.fill_diagonal(A1, 0.0)
-    np.fill_diagonal(A1, -(A1.sum(axis=1) + down.sum(axis=1) + lam))
+    np.fill_diagonal(A1, -(A1.sum(axis=1) + down.sum(axis=1) + (up.sum(axis=1) if isinstance(up, np.ndarray) else up)))
     inverse = np.linalg.inv(-A1)
-    H: Array = lam * inverse
+    H: Array = inverse @ up if isinstance(up, np.ndarray) else up * inverse
     L: Array = inverse @ down
     G, T = L.copy(), H.copy()
     for _ in range(64):
@@ -148,19 +159,23 @@ def first_passage(lam: float, local: Array, down: Array) -> tuple[Array, float]:
     G /= G.sum(axis=1, keepdims=True)
     for _ in range(_POLISH):
         before = G
-        G = np.linalg.solve(m_matrix(local + lam * G, down.sum(axis=1)), down)
+        G = np.linalg.solve(m_matrix(local + _upwards(up, G), down.sum(axis=1)), down)
         if np.abs(G - before).max() < 1e-15:
             break
-    residual = float(np.abs(down + A1 @ G + lam * (G @ G)).max() / np.abs(A1).max())
+    residual = float(np.abs(down + A1 @ G + _upwards(up, G @ G)).max() / np.abs(A1).max())
     if residual > _RESIDUAL:
         raise NotConverged(f"the first-passage equation has residual {residual:.1e}, more than {_RESIDUAL:.0e}")
     return G, residual
 
 
-def rate_matrix(lam: float, local: Array, down: Array, G: Array) -> Array:
-    """R = λ (−A₁ − λG)^{-1}: π_{q+1} = π_q R from level β on."""
-    R: Array = lam * np.linalg.inv(m_matrix(local + lam * G, down.sum(axis=1)))
-    return R
+def rate_matrix(up: float | Array, local: Array, down: Array, G: Array) -> Array:
+    """R = A₀ (−A₁ − A₀ G)^{-1}: π_{q+1} = π_q R from level β on; `up` as for `first_passage`."""
+    return _upwards(up, np.linalg.inv(m_matrix(local + _upwards(up, G), down.sum(axis=1))))
+
+
+def _upwards(up: float | Array, M: Array) -> Array:
+    """λM or A₀M."""
+    return up @ M if isinstance(up, np.ndarray) else up * M
 
 
 def m_matrix(inner: Array, leaving: Array) -> Array:
@@ -171,11 +186,14 @@ def m_matrix(inner: Array, leaving: Array) -> Array:
     return M
 
 
-def tail_moments(mass: Array, top: Array, R: Array) -> tuple[tuple[float, float], float]:
-    """E[Q], E[Q²] and the total probability by summation: `mass` below level β, `top` = π_β, the tail by Σ Rⁿ, Σ nRⁿ, Σ n²Rⁿ."""
+def tail_moments(mass: Array, top: Array, R: Array, counts: Array | None = None) -> tuple[tuple[float, float], float]:
+    """E[Q], E[Q²] and the total probability by summation: `mass` below level β, `top` = π_β, the tail by Σ Rⁿ, Σ nRⁿ, Σ n²Rⁿ.
+
+    `counts`: 1 for the phases that count, 0 for the others; all count if it is None.
+    """
     beta = len(mass)
     I_R = np.eye(len(R)) - R
-    s0 = np.linalg.solve(I_R, np.ones(len(R)))  # Σ Rⁿ 1
+    s0 = np.linalg.solve(I_R, np.ones(len(R)) if counts is None else counts)  # Σ Rⁿ 1
     s1 = np.linalg.solve(I_R, R @ s0)  # Σ n Rⁿ 1
     s2 = np.linalg.solve(I_R, R @ (s0 + 2 * s1))  # Σ n² Rⁿ 1
     numbers = np.arange(beta)
@@ -185,13 +203,13 @@ def tail_moments(mass: Array, top: Array, R: Array) -> tuple[tuple[float, float]
     return (first, second), total
 
 
-def tail_probabilities(mass: Array, top: Array, R: Array, n: int) -> Array:
+def tail_probabilities(mass: Array, top: Array, R: Array, n: int, counts: Array | None = None) -> Array:
     """P(Q = 0), …, P(Q = n−1)."""
     out = np.empty(n)
     known = min(n, len(mass))
     out[:known] = mass[:known]
     vector = top
     for q in range(known, n):
-        out[q] = vector.sum()
+        out[q] = vector.sum() if counts is None else vector @ counts
         vector = vector @ R
     return out

@@ -9,6 +9,13 @@ the process, whether a job was there or not. With c_s = μ u_s, Δ the relative 
 where ν⁺ is the state after a ring (rings weighted by c) and E_U averages over the rings that find no job: from the drift of q²/2 − qΔ(s).
 Such rings happen only at q < u_s ≤ β, so −max Δ ≤ E_U ≤ β − min Δ: Theorem msr-bound, with the state after the ring where the paper
 prints the state before it.
+
+Arrivals that are not Poisson have a phase m, relative arrivals Δᴬ and an index of dispersion I (`rota.model.markovian`). W = q + Δᴬ(m) −
+Δ(s) then drifts at λ − E[c] plus the rate of rings that find no job, whatever its state, and the drift of W² gives
+
+    E[Q] = (ρ (1 + (I−1)/2) + E[Δ(ν⁺)])/(1−ρ) + E_U[q + Δᴬ(m) − Δ(s⁺)]                                 (exact)
+
+so that the bounds move by ρ(I−1)/2/(1−ρ), and are max Δᴬ − min Δᴬ further apart.
 """
 
 from __future__ import annotations
@@ -24,6 +31,7 @@ from scipy.sparse.linalg import splu
 from scipy.special import gammaincc, gammaln
 
 from rota.arrays import Array
+from rota.model import ArrivalProcess, MarkovianArrivals
 from rota.process import ModulatingProcess
 from rota.process.process import DENSE_STATES
 from rota.threads import one_thread
@@ -33,12 +41,26 @@ __all__ = ["TypeQueue", "erlang_c", "relative_completions"]
 
 @dataclass(frozen=True, eq=False)
 class TypeQueue:
-    """Type `i` of a system under a modulating process: arrival rate λ, service rate μ, and what the process offers it."""
+    """Type `i` of a system under a modulating process: arrival rate λ, service rate μ, and what the process offers it.
+
+    `arrival_process`: how jobs arrive, None if they do as single jobs of a Poisson process.
+    """
 
     process: ModulatingProcess
     type: int
     arrival_rate: float
     service_rate: float
+    arrival_process: ArrivalProcess | None = None
+
+    @cached_property
+    def arrivals(self) -> MarkovianArrivals | None:
+        """The phases of arrivals; None if they are Poisson."""
+        return None if self.arrival_process is None else self.arrival_process.at(self.arrival_rate)
+
+    @cached_property
+    def excess(self) -> float:
+        """(I − 1)/2: what the dispersion of arrivals adds to the 1 of Poisson arrivals."""
+        return 0.0 if self.arrivals is None else (self.arrivals.dispersion - 1) / 2
 
     @cached_property
     def slots(self) -> Array:
@@ -124,32 +146,37 @@ class TypeQueue:
         if self.load >= 1:
             return np.inf, np.inf
         delta = self.relative_completions
-        main = (self.load + self.ring_average(printed=printed)) / (1 - self.load)
-        return max(main - float(delta.max()), 0.0), main - float(delta.min()) + self.max_parallel
+        main = (self.load * (1 + self.excess) + self.ring_average(printed=printed)) / (1 - self.load)
+        ahead = np.zeros(1) if self.arrivals is None else self.arrivals.relative_arrivals
+        lower, upper = main - float(delta.max()) + float(ahead.min()), main - float(delta.min()) + float(ahead.max())
+        return max(lower, 0.0), upper + self.max_parallel
 
     def prediction(self, *, printed: bool = False) -> float:
         """The paper's approximation of E[Q], clipped to the bounds: P_Q (ρ + ρE[Δ(ν)])/(1−ρ) + ρk*, k* = E[u].
 
         P_Q is the probability of waiting in an M/M/k* queue; k* is not a whole number, so Erlang's formula is continued (`erlang_c`).
+        With arrivals that are not Poisson, ρ (1 + (I−1)/2) is in place of the first ρ.
         """
         lower, upper = self.bounds(printed=printed)
         if self.arrival_rate == 0 or self.load >= 1:
             return lower
         k = self.capacity / self.service_rate
         rho = self.load
-        guess = erlang_c(k, rho * k) * rho * (1 + self.ring_average(printed=printed)) / (1 - rho) + rho * k
+        guess = erlang_c(k, rho * k) * rho * (1 + self.excess + self.ring_average(printed=printed)) / (1 - rho) + rho * k
         return float(np.clip(guess, lower, upper))
 
     def mean_from(self, unused_average: float, by_sum: float) -> float:
-        """E[Q] from E_U[q − Δ(s⁺)] by the exact identity; below load ½, where that cancels, by the sum over the distribution."""
+        """E[Q] from E_U[q + Δᴬ(m) − Δ(s⁺)] by the exact identity; below load ½, where that cancels, by the sum over the distribution."""
         if self.load < 0.5:
             return by_sum
-        return (self.load + self.ring_average()) / (1 - self.load) + unused_average
+        return (self.load * (1 + self.excess) + self.ring_average()) / (1 - self.load) + unused_average
 
     @property
     def heavy_traffic_constant(self) -> float:
-        """lim (1−ρ) E[Q] as arrivals grow until ρ → 1, with the process unchanged: 1 + E[Δ(ν⁺)]."""
-        return 1.0 + self.ring_average()
+        """lim (1−ρ) E[Q] as arrivals grow until ρ → 1, with the process unchanged: 1 + (I−1)/2 + E[Δ(ν⁺)], with I at that rate."""
+        if self.arrival_process is None or self.capacity == 0:
+            return 1.0 + self.ring_average()
+        return (1 + self.arrival_process.dispersion(self.capacity)) / 2 + self.ring_average()
 
 
 def relative_completions(process: ModulatingProcess, ring_rate: Array) -> Array:

@@ -94,8 +94,14 @@ def relative_values(system: System, policy: MSR, *, process: ModulatingProcess |
     """Exact relative values of a stable MSR policy; sizes are taken as exponential.
 
     `process`: that of the policy with more states, which it never enters (`rota.process.with_ways`); they have values too.
-    Raises `Infeasible` for more than a thousand states, and `NotConverged` where the equations are not solved to five digits.
+    Raises `Infeasible` for more than a thousand states and for arrivals that are not Poisson, whose phase the values would depend on; and
+    `NotConverged` where the equations are not solved to five digits.
     """
+    if system.bursty:
+        raise Infeasible(
+            f"relative values are for Poisson arrivals, and those of type {system.bursty[0]!r} are not: "
+            "take those of system.with_poisson_arrivals()"
+        )
     analysis = analyze(system, policy, sizes="exponential")
     analysis.require_stable()
     process = process or analysis.process

@@ -22,8 +22,11 @@ The equations are *uniformised*: with a step at every point of a Poisson process
 All numbers are positive and none is subtracted. The steps end when all entries shrink by the same factor r: a positive map shrinks them by
 that factor ever after, so w_{n+m} = w_n rᵐ.
 
-Far out, P(T > t) decays as the slowest part of it: H at rate λ(1/η − 1), with the decay rate η of the queue, or the time of a job with none
-ahead, x₀′ = x₀ L₀ (with more ahead L_k is smaller, entry by entry).
+Arrivals with phases (`rota.analysis.markovian`) find (k, s) with the probabilities π_k E, where E weighs each phase by its rate of
+arrivals: H(0) = E in place of I, and R is that of the pairs of phases and states. Arrivals after the job's own do not matter to it.
+
+Far out, P(T > t) decays as the slowest part of it: H at rate λ(1/η − 1), with the decay rate η of the queue (in general, as D₀ + ηD₁ does),
+or the time of a job with none ahead, x₀′ = x₀ L₀ (with more ahead L_k is smaller, entry by entry).
 """
 
 from __future__ import annotations
@@ -126,10 +129,10 @@ def uniform_rate(queue: TypeQueue) -> float:
     return _SLACK * float((queue.ring_rate + queue.plain.sum(axis=1)).max())
 
 
-def uniform_response(queue: TypeQueue, levels: Levels, length: QueueLength, most_steps: float) -> ResponseTime:
-    """The law of T by uniformisation, given that of Q; `NotConverged` after `most_steps` steps."""
+def uniform_response(queue: TypeQueue, levels: Levels, length: QueueLength, most_steps: float, seen: Array | None = None) -> ResponseTime:
+    """The law of T by uniformisation, given that of Q; `NotConverged` after `most_steps` steps. `seen`: E, I if it is None."""
     theta = uniform_rate(queue)
-    w, r = _survival(queue, levels, theta, most_steps)
+    w, r = _survival(queue, levels, theta, most_steps, np.eye(len(queue.slots)) if seen is None else seen)
     M = len(w) - 1  # w_{M+m} = w_M rᵐ
     n = np.arange(M)
     last = float(w[M])
@@ -139,11 +142,20 @@ def uniform_response(queue: TypeQueue, levels: Levels, length: QueueLength, most
     return ResponseTime(
         mean=mean,
         variance=second - mean**2,
-        decay_rate=min(queue.arrival_rate * (1 / length.decay_rate - 1), _decay_with_none_ahead(queue)),
+        decay_rate=min(_decay_far_behind(queue, length.decay_rate), _decay_with_none_ahead(queue)),
         mean_by_little=length.mean / queue.arrival_rate,
-        method=f"uniformisation, {len(queue.slots)} phases, {queue.max_parallel} boundary levels, {M} steps",
+        method=f"uniformisation, {len(levels.rate_matrix)} phases, {queue.max_parallel} boundary levels, {M} steps",
         tails=lambda t: np.array([_poisson_mixture(w, r, theta * one) for one in t]),
     )
+
+
+def _decay_far_behind(queue: TypeQueue, eta: float) -> float:
+    """The rate at which H decays: λ(1/η − 1) with Poisson arrivals, otherwise − the largest eigenvalue of D₀ + ηD₁."""
+    if queue.arrivals is None:
+        return queue.arrival_rate * (1 / eta - 1)
+    c, plain = queue.ring_rate, queue.plain.toarray()
+    L = plain + eta * c[:, None] * queue.after.toarray() - np.diag(plain.sum(axis=1) + c)
+    return -float(np.linalg.eigvals(L).real.max())
 
 
 def _decay_with_none_ahead(queue: TypeQueue) -> float:
@@ -154,10 +166,10 @@ def _decay_with_none_ahead(queue: TypeQueue) -> float:
     return -float(np.linalg.eigvals(L).real.max())
 
 
-def _survival(queue: TypeQueue, levels: Levels, theta: float, most_steps: float) -> tuple[Array, float]:
+def _survival(queue: TypeQueue, levels: Levels, theta: float, most_steps: float, seen: Array) -> tuple[Array, float]:
     """w_0, …, w_M, and the factor r by which w shrinks from there on."""
     mu, u, c = queue.service_rate, queue.slots, queue.ring_rate / theta
-    N, beta = len(u), queue.max_parallel
+    P, beta = len(seen), queue.max_parallel
     plain = queue.plain.toarray() / theta
     after = queue.after.toarray() if queue.triggers.any() else None
     stay = plain + np.diag(1 - plain.sum(axis=1) - c)
@@ -165,19 +177,19 @@ def _survival(queue: TypeQueue, levels: Levels, theta: float, most_steps: float)
     ahead = mu * np.minimum(k, u) / theta  # (β, N), a_s(k) per step
     others = c - mu * np.minimum(k + 1, u) / theta
     R, top = levels.rate_matrix, levels.vectors[-1]
-    # Rows: H (N, N), then x_0, …, x_{β−1}. What a row of H stands for, all levels from β on: π_β Σ Rᵐ.
-    z = np.vstack([np.eye(N), levels.vectors[:-1]])
-    weight = np.append(np.linalg.solve((np.eye(N) - R).T, top), np.ones(beta))
+    # Rows: H (P, N), then x_0, …, x_{β−1}. What a row of H stands for, all levels from β on: π_β Σ Rᵐ.
+    z = np.vstack([seen, levels.vectors[:-1] @ seen])
+    weight = np.append(np.linalg.solve((np.eye(P) - R).T, top), np.ones(beta))
 
     def step(z: Array) -> Array:
         rung = np.empty_like(z)
-        rung[:N] = c * z[:N]
-        rung[N:] = others * z[N:]
-        rung[N:-1] += ahead[1:] * z[N + 1 :]
-        rung[-1] += top @ rung[:N]
+        rung[:P] = c * z[:P]
+        rung[P:] = others * z[P:]
+        rung[P:-1] += ahead[1:] * z[P + 1 :]
+        rung[-1] += top @ rung[:P]
         if after is not None:
             rung = rung @ after
-        rung[:N] = R @ rung[:N]
+        rung[:P] = R @ rung[:P]
         rung += z @ stay
         return rung
 

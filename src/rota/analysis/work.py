@@ -12,6 +12,9 @@ of a job in phase j, 0 ≤ E_U[V] ≤ (β − 1) max m. Jobs that have not start
     E[Q] = E[V]/E[S] + E[Σ over started jobs of (1 − m/E[S])],      the last sum between β min(0, 1 − max m/E[S]) and β max(0, 1 − min
     m/E[S]).
 
+Arrivals that are not Poisson, with relative arrivals Δᴬ and index of dispersion I (`rota.analysis.queue`), add λ E[S]² (I−1)/2 beside
+λ E[S²]/2, and E[S] Δᴬ to V − Δ(s).
+
 For exponential sizes m = E[S] and this is Theorem msr-bound, with β − 1 in place of β. (The paper's own route, by the single server of the
 same speed, does not carry over: with sizes of high variability many slow slots can beat one fast server.)
 """
@@ -35,19 +38,22 @@ def work_bounds(queue: TypeQueue, size: PhaseTypeFamily) -> tuple[float, float]:
         return np.inf, np.inf
     mean, delta, beta = size.moment(1), _delta(queue), queue.max_parallel
     slots = float(queue.process.stationary @ queue.slots)
-    main = (queue.arrival_rate * size.second_moment / 2 + _covariance(queue, delta)) / (slots * (1 - queue.load))
+    spread = queue.arrival_rate * (size.second_moment / 2 + mean**2 * queue.excess)
+    ahead = np.zeros(1) if queue.arrivals is None else queue.arrivals.relative_arrivals
+    main = (spread + _covariance(queue, delta)) / (slots * (1 - queue.load))
     remaining = np.linalg.solve(-size.representation[1], np.ones(len(size.representation[0])))
     longest, shortest = float(remaining.max()), float(remaining.min())
-    lower = (main - float(delta.max())) / mean + beta * min(0.0, 1 - longest / mean)
-    upper = (main + (beta - 1) * longest - float(delta.min())) / mean + beta * max(0.0, 1 - shortest / mean)
+    lower = (main - float(delta.max())) / mean + float(ahead.min()) + beta * min(0.0, 1 - longest / mean)
+    upper = (main + (beta - 1) * longest - float(delta.min())) / mean + float(ahead.max()) + beta * max(0.0, 1 - shortest / mean)
     return max(lower, queue.load * slots), upper  # never fewer jobs than busy slots
 
 
 def heavy_traffic_constant(queue: TypeQueue, size: PhaseTypeFamily) -> float:
-    """lim (1−ρ) E[Q] as arrivals grow, with the process unchanged: E[S²]/(2E[S]²) + E[uΔ]/(E[u]E[S])."""
+    """lim (1−ρ) E[Q] as arrivals grow, with the process unchanged: E[S²]/(2E[S]²) + (I−1)/2 + E[uΔ]/(E[u]E[S])."""
     mean = size.moment(1)
     slots = float(queue.process.stationary @ queue.slots)
-    return size.second_moment / (2 * mean**2) + _covariance(queue, _delta(queue)) / (slots * mean)
+    bursts = 0.0 if queue.arrival_process is None else (queue.arrival_process.dispersion(slots / mean) - 1) / 2
+    return bursts + size.second_moment / (2 * mean**2) + _covariance(queue, _delta(queue)) / (slots * mean)
 
 
 def _delta(queue: TypeQueue) -> Array:

@@ -29,8 +29,8 @@ JobCount = Annotated[int | None, Parameter(help="How many jobs arrive: a million
 WorkloadName = Annotated[
     str | None,
     Parameter(
-        help="The jobs: a trace (from: rota trace import) whose types are the file's, or your own arrivals as module:name. Poisson "
-        "arrivals and the file's sizes if not given."
+        help="The jobs: a trace (from: rota trace import) whose types are the file's, or your own arrivals as module:name. "
+        "The file's arrivals and sizes if not given."
     ),
 ]
 Loops = Annotated[int | None, Parameter(help="Play the workload this many times.")]
@@ -49,6 +49,13 @@ Capacity = Annotated[
 TraceSizes = Annotated[
     Literal["mean", "empirical", "fitted"],
     Parameter(help="The sizes of a type in the system: exponential with its mean, as seen, or fitted to mean and variation."),
+]
+TraceArrivals = Annotated[
+    Literal["poisson", "bursts"],
+    Parameter(help="The arrivals of a type in the system: a Poisson process, or bursts and quiet times fitted to the counts of arrivals."),
+]
+TimeScale = Annotated[
+    float | None, Parameter(help="With --arrivals bursts: the time scale of the bursts, in seconds of the trace; fitted if not given.")
 ]
 TracePreemption = Annotated[Literal["full", "none"], Parameter(help="Whether jobs can be stopped.")]
 

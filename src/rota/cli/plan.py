@@ -161,6 +161,7 @@ def as_fields(found: rota.Plan) -> dict[str, Any]:
             "balanced": found.balanced.fields(),
             "analysis": {**types, "response_time": answer.response_time if found.exact else None, "as_given": found.as_given},
             "response_time": dict(zip(found.system.names, result.response_time.tolist(), strict=True)),
+            "bursts": None if found.bursts is None else found.bursts.fields(),
             "policies": found.table().to_dicts(),
             "by_load": found.by_load.to_dicts(),
             "jobs": found.jobs,

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import rota
 from rota.arguments import whole_file
 from rota.cli.output import print_json, remark
 from rota.cli.outputs import STDOUT, check_output
-from rota.cli.parameters import Capacity, Force, Json, Seed, TextOutput, TraceFile, TraceOutput, TracePreemption, TraceSizes
+from rota.cli.parameters import (
+    Capacity,
+    Force,
+    Json,
+    Seed,
+    TextOutput,
+    TimeScale,
+    TraceArrivals,
+    TraceFile,
+    TraceOutput,
+    TracePreemption,
+    TraceSizes,
+)
 
 if TYPE_CHECKING:
     from rota.traces import Trace
@@ -87,6 +99,8 @@ def scale(
     by: Literal["thinning", "time", "capacity"] = "thinning",
     capacity: Capacity = None,
     sizes: TraceSizes = "mean",
+    arrivals: TraceArrivals = "poisson",
+    time_scale: TimeScale = None,
     preemption: TracePreemption = "none",
     seed: Seed = 0,
     force: Force = False,
@@ -110,7 +124,8 @@ def scale(
     from rota.traces import open_trace, save_trace
     from rota.traces.to_system import load_of, scaled_to
 
-    trace, made = scaled_to(open_trace(file), load, capacity=capacity, by=by, seed=seed, sizes=sizes, preemption=preemption)
+    fit: dict[str, Any] = {"sizes": sizes, "arrivals": arrivals, "time_scale": time_scale}
+    trace, made = scaled_to(open_trace(file), load, capacity=capacity, by=by, seed=seed, preemption=preemption, **fit)
     own = load_of(trace.system())
     if json:
         account = {"jobs": len(trace), "span": trace.span, "types": len(trace.names), "load": load, "by": by}
@@ -134,6 +149,8 @@ def system(
     output: TextOutput = None,
     capacity: Capacity = None,
     sizes: TraceSizes = "mean",
+    arrivals: TraceArrivals = "poisson",
+    time_scale: TimeScale = None,
     preemption: TracePreemption = "none",
     force: Force = False,
     json: Json = False,
@@ -150,10 +167,11 @@ def system(
         raise rota.BadSpec([rota.Problem("--json", "does not go with --output -: both go to standard output")])
     from rota.traces import open_trace
 
-    made = open_trace(file).system(capacity, sizes=sizes, preemption=preemption)
+    made = open_trace(file).system(capacity, sizes=sizes, arrivals=arrivals, time_scale=time_scale, preemption=preemption)
     if json:
         names = ("capacity", "resources", "names", "demand", "arrival_rate", "service_rate", "preemption")
-        print_json({name: getattr(made, name) for name in names} | {"sizes": [law.model_dump() for law in made.sizes]})
+        laws = {"sizes": [law.model_dump() for law in made.sizes], "arrivals": [law.model_dump(exclude_none=True) for law in made.arrivals]}
+        print_json({name: getattr(made, name) for name in names} | laws)
     elif output is None or output == STDOUT:
         print(made.to_toml(), end="")
     else:

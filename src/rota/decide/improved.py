@@ -8,6 +8,8 @@ With full preemption the minimum is over all states, and what the schedule leave
 lets no job end later. Otherwise the state may have no slot for any job present. Then the base turns by its own clock until the next
 arrival or departure.
 
+The relative values are those of Poisson arrivals of the same rates, whatever the arrivals of the system are: no phase of a burst is seen.
+
 Only differences between states matter, so beyond the table of a type its values go on in a straight line: the quadratic part is the same
 for all states.
 
@@ -227,7 +229,7 @@ def improved_data(system: System, policy: Improved) -> ImprovedData:
     """The tables of relative values of the base."""
     ways = states_of(system, policy)
     process = ways.process
-    found = relative_values(system, policy.base, process=process)
+    found = relative_values(system.with_poisson_arrivals(), policy.base, process=process)
     base = process_data(process, skip=False, setup_rate=policy.base.setup_rate)
     tables = []
     for values in found.types:

@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from rota.analysis import analyze
 from rota.arguments import whole, with_parameters_of
 from rota.capacity import Load, check_load, system_load
+from rota.design.bursts import POISSON_PART, adapted
 from rota.design.close import BEST_WAYS, Ways, find_close
 from rota.design.deadline import Deadline
 from rota.design.fairness import ResponseLimits
@@ -75,11 +76,29 @@ def find_design(
         rule = 'goes with objective="response-time" or "close": balanced loads are not tuned'
         raise BadSpec([Problem("max_response_time", rule, max_response_time)])
     check_system(system)
-    limits = ResponseLimits.of(system, max_response_time)
     if not time_limit_s >= 0:
         raise BadSpec([Problem("time_limit_s", "must not be negative", time_limit_s)])
     if load is not None:
         check_load(load, system)
+    if system.bursty:
+        design = find_design(
+            system.with_poisson_arrivals(),
+            preemption,
+            load=load,
+            switching_rate=switching_rate,
+            setup_rate=setup_rate,
+            objective=objective,
+            by=by,
+            route=route,
+            opening=opening,
+            seed=seed,
+            max_response_time=max_response_time,
+            time_limit_s=POISSON_PART * time_limit_s,
+            progress=progress,
+        )
+        rest_s = (1 - POISSON_PART) * time_limit_s
+        return adapted(system, design, keep_rate=switching_rate is not None, limits=max_response_time, time_limit_s=rest_s)
+    limits = ResponseLimits.of(system, max_response_time)
     deadline = Deadline.after(time_limit_s)
     best = load or system_load(system, time_limit_s=max(time_limit_s, LOAD_S))
     policy = balanced_policy(system, best, preemption, setup_rate=setup_rate, opening=opening or "late")
@@ -161,7 +180,7 @@ def design_policy(*arguments: Any, **options: Any) -> MSR:
     the prediction or a bound. `route`, `opening`: how an nMSR moves between schedules, see `rota.MSR`; with objective "load", "random"
     orders by `seed`, "search" the best by prediction; tuning starts from what is given. `time_limit_s` is for all of it: what would take
     longer is left out, or done by the prediction.
-    `rota.design.find_design` also says what was.
+    `rota.design.find_design` also says what was. For arrivals that are not Poisson see `rota.design.bursts`.
     """
     return find_design(*arguments, **options).policy
 

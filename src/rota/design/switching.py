@@ -22,6 +22,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from rota.analysis import Analysis
+from rota.analysis.means import require_poisson
 from rota.arrays import Array, Int
 from rota.design.deadline import Deadline, OutOfTime
 from rota.errors import BadSpec, Infeasible, NotConverged, Problem, Unstable
@@ -72,6 +73,8 @@ class SwitchingRate:
         """How good the choice is, in words."""
         if self.limit is not None:
             return f"The mean response time is within {self.guarantee:.1%} of that of ever faster switching."
+        if self.by == "exact" and np.isinf(self.guarantee):
+            return "The switching rate is that for Poisson arrivals of the same rates."
         if self.by == "exact":
             return "The switching rate is the best one."
         yardstick = self.by if self.by == "prediction" else f"{self.by} bound"
@@ -97,6 +100,7 @@ def choose_switching_rate(
 
     `by` None means: the exact E[T] if that is estimated to fit `time_limit_s` (or half a minute), otherwise the prediction. When the time
     is over, the best rate by the prediction found so far is the answer, and `remark` says so. What takes less than a second is done anyway.
+    With preemption "full" the rate is that for Poisson arrivals of the same rates, whatever the arrivals are; `remark` says that too.
     """
     if time_limit_s is not None and not time_limit_s >= 0:
         raise BadSpec([Problem("time_limit_s", "must not be negative", time_limit_s)])
@@ -110,6 +114,11 @@ def choose_within(deadline: Deadline, system: System, policy: MSR, by: Yardstick
     if by is not None and by not in get_args(Yardstick):
         raise BadSpec([Problem("by", f"must be one of {', '.join(get_args(Yardstick))}", by)])
     _require_stable_when_slow(system, policy)
+    if system.bursty and policy.preemption == "full":
+        found = choose_within(deadline, system.with_poisson_arrivals(), policy, by, loss)
+        value = measure(Analysis(system, None, build_process(system, found.policy), sizes="exponential"), found.by)
+        remark = f"the arrivals of {system.bursty[0]!r} are not Poisson: the switching rate is that for Poisson arrivals of the same rates"
+        return replace(found, mean_response_time=value, guarantee=np.inf, limit=None, remark=remark)
     at = Rates(system, policy, deadline)
     start = at(1.0)
     exact_s = _SEARCH * start.exact_time_s
@@ -325,6 +334,7 @@ def minimize_on_log_scale(value: Callable[[float], float], low: float, high: flo
 
 def fast_switching_limit(system: System, policy: MSR) -> Array:
     """E[Q_i] of a pMSR as α → ∞ (K,): a birth–death queue with death rate μ_i Σ_s π_s min(q, W_si) at q jobs."""
+    require_poisson(system)
     queues = np.zeros(len(system.names))
     for i, (lam, mu) in enumerate(zip(system.arrival_rate, system.service_rate, strict=True)):
         if lam > 0:

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from rota.analysis import analyze
-from rota.analysis.means import SMALL_STATES, LoopMeans
+from rota.analysis.means import SMALL_STATES, LoopMeans, require_poisson
 from rota.arrays import Array, Int
 from rota.capacity import Load, list_schedules
 from rota.capacity.schedules import LISTED
@@ -100,6 +100,7 @@ def tune_within(
     progress: Callable[[TuneProgress], None] | None = None,
 ) -> Tuned:
     """`tune_response_time` with a time limit that began before."""
+    require_poisson(system)
     if start.generator is not None:
         raise Infeasible("only loops are tuned: this policy has a generator of its own between its candidates")
     limits = limits or ResponseLimits.of(system, None)

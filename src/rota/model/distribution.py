@@ -8,11 +8,12 @@ from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from rota.arguments import is_real
 from rota.arrays import Array
-from rota.errors import BadSpec, Infeasible, Problem, problems_of
+from rota.errors import BadSpec, Infeasible, Problem
+from rota.model.described import Described
 
 __all__ = ["MAX_CV", "ComputedMean", "Finite", "NonNegative", "Positive", "Probability", "SizeDistribution"]
 
@@ -24,39 +25,15 @@ Finite = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 MAX_CV = 1e6  # larger than any use needs, and small enough for the moments to stay floats
 
 
-class SizeDistribution(BaseModel):
+class SizeDistribution(Described):
     """What all distributions share. `mean` is a field of some and computed by others; `moment(1)` always is.
 
     A distribution names those of its fields that are times, and those that are rates: they change when sizes are scaled.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+    tag = "distribution"
     time_fields: ClassVar[tuple[str, ...]] = ()
     rate_fields: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, /, *values: Any, **fields: Any) -> None:
-        if values:
-            names = ", ".join(f"{name}=…" for name in type(self).model_fields if name != "distribution")
-            raise BadSpec([Problem(type(self).__name__, f"takes its parameters by name: {names}", values[0])])
-        try:
-            super().__init__(**fields)
-        except ValidationError as error:
-            raise BadSpec(problems_of(error), type(self).__name__) from None
-
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # a spec is read without it, and reports where problems are
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SizeDistribution):
-            return NotImplemented
-        return type(self) is type(other) and self._fields() == other._fields()
-
-    def __hash__(self) -> int:
-        return hash((type(self), self._fields()))
-
-    def _fields(self) -> tuple[object, ...]:
-        """The values that make the distribution; pydantic would compare cached arrays with them."""
-        return tuple(getattr(self, name) for name in type(self).model_fields)
 
     @abstractmethod
     def moment(self, k: int) -> float:
@@ -72,10 +49,9 @@ class SizeDistribution(BaseModel):
             raise BadSpec([Problem("factor", "must be positive and finite", factor)])
         if not (self.time_fields or self.rate_fields):
             raise Infeasible(f"{type(self).__name__} cannot be scaled: it names none of its fields in time_fields or rate_fields")
-        fields = {name: getattr(self, name) for name in type(self).model_fields}
-        fields |= {name: _multiplied(fields[name], float(factor)) for name in self.time_fields}
-        fields |= {name: _multiplied(fields[name], 1.0 / float(factor)) for name in self.rate_fields}
-        return type(self)(**fields)
+        times = {name: _multiplied(getattr(self, name), float(factor)) for name in self.time_fields}
+        rates = {name: _multiplied(getattr(self, name), 1.0 / float(factor)) for name in self.rate_fields}
+        return self.changed(**times, **rates)
 
     @property
     def second_moment(self) -> float:

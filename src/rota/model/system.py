@@ -2,12 +2,13 @@
 
 P (R,)    capacity        how much the server has of each resource
 D (K, R)  demand          what a job of type i holds while it runs
-λ (K,)    arrival_rate    jobs of type i per unit of time
+λ (K,)    arrival_rate    jobs of type i per unit of time, on average; how they come is `arrivals`
 μ (K,)    service_rate    1 / mean size of type i
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -21,6 +22,7 @@ from rota.arguments import write_text
 from rota.arrays import Array
 from rota.display import html_table, html_title, number
 from rota.errors import BadSpec, Problem
+from rota.model.arrivals import ArrivalProcess, Poisson
 from rota.model.distribution import SizeDistribution
 from rota.model.phase_types import Exponential
 
@@ -42,6 +44,7 @@ class JobType:
     demand: dict[str, float]
     arrival_rate: float
     size: SizeDistribution
+    arrivals: ArrivalProcess = dataclasses.field(default_factory=Poisson)
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -50,6 +53,8 @@ class System:
 
     Sizes are exponential with the given `service_rate` or `mean_size`, or any distributions given as `sizes` (one per type). Rates and
     sizes are in any one unit of time; `time_unit` ("s", "min", "h" or "d") says which, where real jobs or a trace have to agree with it.
+    Jobs of each type arrive as Poisson processes, or by the processes given as `arrivals` (one per type; `rota.Bursts`, `rota.MMPP`,
+    `rota.MAP`), independently of the other types, at the mean rates `arrival_rate`.
     """
 
     capacity: Array
@@ -62,6 +67,7 @@ class System:
     preemption: Preemption
     setup_time: float | None
     time_unit: TimeUnit | None
+    arrivals: tuple[ArrivalProcess, ...]
 
     def __init__(
         self,
@@ -76,6 +82,7 @@ class System:
         setup_time: float | None = None,
         time_unit: TimeUnit | None = None,
         mean_size: ArrayLike | None = None,
+        arrivals: Sequence[ArrivalProcess] | None = None,
     ) -> None:
         problems: list[Problem] = []
         P = _array("capacity", capacity, 1, problems)
@@ -89,6 +96,7 @@ class System:
 
         if sum(each is not None for each in (service_rate, mean_size, sizes)) != 1:
             raise BadSpec([Problem("service_rate", "give either service_rate, mean_size or sizes, and only one of them")])
+        processes = (Poisson(),) * K if arrivals is None else _processes(arrivals)
         if sizes is not None:
             distributions = _distributions(sizes)
             with np.errstate(divide="ignore", over="ignore"):  # reported below
@@ -115,6 +123,7 @@ class System:
             ("sizes" if sizes is not None else place, len(mu), K),
             ("names", len(types), K),
             ("resources", len(kinds), R),
+            ("arrivals", len(processes), K),
         ]:
             if length != wanted:
                 problems.append(Problem(field, f"needs {wanted} entries, as demand is {K} × {R}", length))
@@ -140,6 +149,7 @@ class System:
             ("preemption", preemption),
             ("setup_time", setup_time),
             ("time_unit", time_unit),
+            ("arrivals", processes),
         ]:
             object.__setattr__(self, field, value)
 
@@ -160,9 +170,23 @@ class System:
     def job_types(self) -> tuple[JobType, ...]:
         """The types, one object each."""
         return tuple(
-            JobType(name, dict(zip(self.resources, map(float, demand), strict=True)), float(rate), size)
-            for name, demand, rate, size in zip(self.names, self.demand, self.arrival_rate, self.sizes, strict=True)
+            JobType(name, dict(zip(self.resources, map(float, demand), strict=True)), float(rate), size, arrivals)
+            for name, demand, rate, size, arrivals in zip(
+                self.names, self.demand, self.arrival_rate, self.sizes, self.arrivals, strict=True
+            )
         )
+
+    @property
+    def bursty(self) -> tuple[str, ...]:
+        """The names of the types that arrive, but not as a Poisson process of single jobs."""
+        rows = zip(self.names, self.arrival_rate, self.arrivals, strict=True)
+        return tuple(name for name, rate, process in rows if rate > 0 and not process.is_poisson)
+
+    @property
+    def dispersion(self) -> Array:
+        """The index of dispersion of the arrivals of each type (K,): 1 for Poisson arrivals; not a number for a type that never arrives."""
+        pairs = zip(self.arrivals, self.arrival_rate, strict=True)
+        return np.array([process.dispersion(float(rate)) if rate > 0 else np.nan for process, rate in pairs])
 
     def type_index(self, which: int | str) -> int:
         """The number of a type, given by its name or by its number 0 … K−1."""
@@ -179,8 +203,8 @@ class System:
         if not isinstance(other, System):
             return NotImplemented
         return (
-            (self.names, self.resources, self.sizes, self.preemption, self.setup_time, self.time_unit)
-            == (other.names, other.resources, other.sizes, other.preemption, other.setup_time, other.time_unit)
+            (self.names, self.resources, self.sizes, self.preemption, self.setup_time, self.time_unit, self.arrivals)
+            == (other.names, other.resources, other.sizes, other.preemption, other.setup_time, other.time_unit, other.arrivals)
             and np.array_equal(self.capacity, other.capacity)
             and np.array_equal(self.demand, other.demand)
             and np.array_equal(self.arrival_rate, other.arrival_rate)
@@ -194,6 +218,7 @@ class System:
     def scaled(self, *, factor: float | None = None, load: float | None = None) -> System:
         """The same mix at another intensity: arrival rates times `factor`, or such that the system load is `load`.
 
+        Bursts keep their lengths: only rates are multiplied. A `rota.MAP`, whose phases arrivals may move, goes faster as a whole.
         With very many types the load is computed for 20 seconds at most, which leaves it right to about 0.1 %.
         """
         if (factor is None) == (load is None):
@@ -215,6 +240,10 @@ class System:
         """The same server and jobs under another preemption model."""
         return self.replace(preemption=model, setup_time=setup_time)
 
+    def with_poisson_arrivals(self) -> System:
+        """The same server and jobs with Poisson arrivals of the same rates."""
+        return self.replace(arrivals=None)
+
     def replace(self, **changes: object) -> System:
         """A copy with some fields changed, as in `system.replace(capacity=[24, 15, 50])`."""
         fields = {field: getattr(self, field) for field in self.__dataclass_fields__ if field != "service_rate"}
@@ -233,7 +262,12 @@ class System:
             kind = getattr(job.size, "distribution", type(job.size).__name__)
             rows.append((job.name, *map(number, job.demand.values()), number(job.arrival_rate), number(job.size.moment(1)), kind))
         head = ["", *self.resources, "arrival rate", "mean size", "sizes"]
-        return html_title(f"System, preemption {self.preemption}{setup}") + html_table(head, rows, left=(0, len(head) - 1))
+        texts = [0, len(head) - 1]
+        if self.bursty:
+            processes = ["", *(getattr(job.arrivals, "process", type(job.arrivals).__name__) for job in self.job_types)]
+            rows = [(*row, process) for row, process in zip(rows, processes, strict=True)]
+            head, texts = [*head, "arrivals"], [*texts, len(head)]
+        return html_title(f"System, preemption {self.preemption}{setup}") + html_table(head, rows, left=tuple(texts))
 
     def to_toml(self) -> str:
         """The spec of this system, as `rota.read_system` reads it."""
@@ -261,6 +295,19 @@ def _distributions(sizes: object) -> tuple[SizeDistribution, ...]:
     problems = [Problem(f"sizes[{i}]", rule, size) for i, size in enumerate(given) if not isinstance(size, SizeDistribution)]
     if problems or not given:
         raise BadSpec(problems or [Problem("sizes", "must not be empty")])
+    return given
+
+
+def _processes(arrivals: object) -> tuple[ArrivalProcess, ...]:
+    """The arrival processes; anything else is refused."""
+    example = "as [rota.Bursts(factor=5.0, share=0.1, length=20.0)]"
+    if isinstance(arrivals, str | ArrivalProcess) or not isinstance(arrivals, Iterable):
+        raise BadSpec([Problem("arrivals", f"must be a list of arrival processes, one per type, {example}", arrivals)])
+    given = tuple(arrivals)
+    rule = f"must be an arrival process, {example}; mean rates are arrival_rate"
+    problems = [Problem(f"arrivals[{i}]", rule, process) for i, process in enumerate(given) if not isinstance(process, ArrivalProcess)]
+    if problems:
+        raise BadSpec(problems)
     return given
 
 

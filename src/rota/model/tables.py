@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from rota.errors import BadSpec, Problem, problems_of, version_problem
+from rota.model.arrivals import ArrivalProcess, Arrivals, Poisson
 from rota.model.distribution import NonNegative, Positive, SizeDistribution
 from rota.model.live import OWN_TYPE, LiveSettings, unknown_resources
 from rota.model.phase_types import Exponential
@@ -43,9 +44,16 @@ class _Preemption(_Strict):
 
 class _Job(_Strict):
     demand: dict[str, NonNegative] = Field(description="how much of each resource a job holds while it runs")
-    arrival_rate: NonNegative = Field(description="jobs per unit of time")
+    arrival_rate: NonNegative | None = Field(None, description="jobs per unit of time, on average; an mmpp or map may say it itself")
+    arrivals: Arrivals | None = Field(None, description="how jobs arrive: bursts, an mmpp, a map, batches; a Poisson process if left out")
     mean_size: Positive | None = Field(None, description="mean running time of exponential sizes")
     size: Size | None = Field(None, description="the distribution of the running time, instead of mean_size")
+
+    def process(self) -> ArrivalProcess:
+        return Poisson() if self.arrivals is None else self.arrivals
+
+    def rate(self) -> float:
+        return self.process().rate if self.arrival_rate is None else self.arrival_rate
 
     def distribution(self) -> SizeDistribution:
         if self.size is not None:
@@ -90,12 +98,20 @@ def system_to_dict(system: System) -> dict[str, Any]:
 
 
 def _job_to_dict(job: JobType) -> dict[str, Any]:
+    process = {} if job.arrivals.is_poisson else {"arrivals": _process_to_dict(job.arrivals)}
     exponential = {"mean_size": _number(job.size.mean)} if isinstance(job.size, Exponential) else None
     return {
         "demand": {name: _number(amount) for name, amount in job.demand.items()},
         "arrival_rate": _number(job.arrival_rate),
+        **process,
         **(exponential or {"size": job.size.model_dump(mode="json", exclude_none=True)}),
     }
+
+
+def _process_to_dict(process: ArrivalProcess) -> dict[str, Any]:
+    fields = process.model_dump(mode="json", exclude_none=True)
+    batch = {"batch": fields.pop("batch")} if "batch" in fields else {}
+    return {**fields, **batch}  # what kind it is comes first
 
 
 def _number(value: float) -> int | float:
@@ -133,7 +149,8 @@ def parts_from_dict(raw: dict[str, Any]) -> tuple[System, LiveSettings]:
     system = System(
         capacity=list(spec.server.values()),
         demand=[[job.demand[resource] for resource in resources] for job in jobs],
-        arrival_rate=[job.arrival_rate for job in jobs],
+        arrival_rate=[job.rate() for job in jobs],
+        arrivals=[job.process() for job in jobs],
         sizes=[job.distribution() for job in jobs],
         names=tuple(spec.jobs),
         resources=resources,
@@ -152,8 +169,10 @@ def _in_the_file(problem: Problem) -> Problem:
     if problem.place == "version":
         return version_problem("version", problem.value, SPEC_VERSION, "write it as `rota schema` says") or problem
     place = problem.place.split(".")
-    if len(place) > 3 and place[0] == "jobs" and place[2] == "size":
+    if len(place) > 3 and place[0] == "jobs" and place[2] in ("size", "arrivals"):
         del place[3]  # pydantic names the branch of the union, which is not a place in the file
+        if len(place) > 4 and place[3] == "batch":
+            del place[4]
     return Problem(".".join(place), problem.rule, problem.value)
 
 
@@ -168,6 +187,9 @@ def _problems_between_parts(raw: dict[str, Any]) -> list[Problem]:
             problems.append(Problem(f"jobs.{name}", "is what the scheduler calls jobs that no type encloses: give the type another name"))
         if not isinstance(job, dict):
             continue
+        process = job.get("arrivals")
+        if "arrival_rate" not in job and not (isinstance(process, dict) and process.get("process") in ("mmpp", "map")):
+            problems.append(Problem(f"jobs.{name}.arrival_rate", "is missing"))
         if ("mean_size" in job) == ("size" in job):
             problems.append(Problem(f"jobs.{name}", "give either mean_size or size, and only one of them"))
         demand = job.get("demand")

@@ -57,11 +57,16 @@ def larger_truncation(N: Int, missing: Array, decay: Array, allowed: float) -> I
 
 
 def check_system(system: System, sizes: Sizes, load: float | None = None) -> None:
-    """Raises unless there are jobs, their sizes are exponential or taken as such, and the load, if given, is below 1."""
+    """Raises unless there are jobs, Poisson arrivals, sizes exponential or taken as such, and the load, if given, is below 1."""
     if sizes not in ("as given", "exponential"):
         raise BadSpec([Problem("sizes", 'must be "as given" or "exponential"', sizes)])
     if not system.arrival_rate.any():
         raise Infeasible("no jobs arrive, so there is no response time: give arrival rates")
+    if system.bursty:
+        raise Infeasible(
+            f"the arrivals of type {system.bursty[0]!r} are not Poisson, so the numbers of jobs are not the whole state: simulate, or take "
+            "system.with_poisson_arrivals() (on the command line: a file without arrivals)"
+        )
     for name, size in zip(system.names, system.sizes, strict=True):
         if sizes == "as given" and not isinstance(size, Exponential):
             kind = getattr(size, "distribution", type(size).__name__)

@@ -19,6 +19,7 @@ from rota.arrays import Array, Int
 from rota.display import html_table, html_title, number, per_cent, rota_rows
 from rota.errors import BadSpec, Problem
 from rota.model import Preemption
+from rota.model.markovian import stationary_law
 from rota.policy.registry import Policy, Record, register
 
 __all__ = ["MSR", "Backfill", "EmptySlots", "Opening", "Route", "is_strongly_connected", "msr_name", "repeats_itself", "stationary_law"]
@@ -230,22 +231,6 @@ def _generator(generator: ArrayLike, n: int) -> Array:
 def is_strongly_connected(rates: Array) -> bool:
     """Whether every state is reached from every other along positive rates."""
     return bool(connected_components(rates > 0, directed=True, connection="strong")[0] == 1)
-
-
-def stationary_law(generator: Array) -> Array:
-    """π with π G = 0 and π·1 = 1, by elimination without subtractions (Grassmann, Taksar, Heyman 1985)."""
-    A = np.array(generator, dtype=np.float64)
-    n = len(A)
-    np.fill_diagonal(A, 0.0)
-    for k in range(n - 1, 0, -1):
-        A[:k, k] /= A[k, :k].sum()
-        A[:k, :k] += np.outer(A[:k, k], A[k, :k])
-    pi = np.zeros(n)
-    pi[0] = 1.0
-    for k in range(1, n):
-        pi[k] = pi[:k] @ A[:k, k]
-    total: Array = pi / pi.sum()
-    return total
 
 
 def _choice_problems(preemption: object, opening: object, empty_slots: object) -> list[Problem]:

@@ -11,6 +11,7 @@ import numpy as np
 from rota.arguments import is_real, whole
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import Chunk, System, Workload
+from rota.simulation.streams import SystemArrivals
 from rota.simulation.workload import PoissonArrivals
 
 __all__ = ["LEAST_JOBS", "checked_chunks", "checked_run"]
@@ -51,7 +52,7 @@ def _kept(problems: list[Problem]) -> Iterator[None]:
 
 def checked_chunks(workload: Workload, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
     """The chunks of a workload, each checked before it goes to the compiled engine."""
-    if isinstance(workload, PoissonArrivals):
+    if isinstance(workload, PoissonArrivals | SystemArrivals):
         yield from workload.chunks(system, seed)
         return
     last, K, any_jobs = 0.0, len(system.names), False

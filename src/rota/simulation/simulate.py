@@ -19,13 +19,15 @@ from rota.simulation.measuring import Measuring
 from rota.simulation.named import as_workload
 from rota.simulation.result import Result
 from rota.simulation.statistics import WARMUP
-from rota.simulation.workload import PoissonArrivals, initial_jobs
+from rota.simulation.streams import SystemArrivals
+from rota.simulation.workload import initial_jobs
 
 __all__ = ["JOBS", "Result", "SimulationProgress", "enough_jobs", "simulate"]
 
 JOBS = 1_000_000  # of a workload without end
 _OF_A_TYPE = 500  # jobs of the rarest type, if that takes no more than …
 _MOST_JOBS = 20_000_000
+_TIME_SCALES = 500  # how often the longest time scale of bursts goes into a run, at least
 _LONGEST_SIZES = 50  # how often the longest mean size goes into a run, at least
 _SHORT = 5.0  # mean sizes that warm-up takes at least; if it is shorter, the run does not begin empty
 _PATIENCE_S = 0.2  # how long the engine runs on between two checks for progress and Ctrl-C
@@ -78,7 +80,7 @@ def simulate(
             raise Infeasible("the workload has no jobs: there is nothing to simulate")
     jobs = jobs or (enough_jobs(system) if workload is None else JOBS)
     measuring = Measuring(system, policy, seed, jobs, finite=finite, poisson=workload is None, log_jobs=log_jobs, check=check)
-    stream = _Stream(checked_chunks(workload or PoissonArrivals(), system, measuring.workload_seed))
+    stream = _Stream(checked_chunks(workload or SystemArrivals(), system, measuring.workload_seed))
     begin = time.perf_counter()
     interrupted, reached = False, None if until is None else False
     if progress is not None and will_compile(measuring.run):
@@ -110,10 +112,16 @@ def simulate(
 
 
 def enough_jobs(system: System, jobs: int = JOBS) -> int:
-    """At least `jobs`, and enough that the rarest type has 500 and the run lasts 50 times the longest mean size; 20 million at most."""
+    """At least `jobs`, and enough that the rarest type has 500 and the run lasts 50 times the longest mean size; 20 million at most.
+
+    With bursts it also lasts 500 times their longest time scale.
+    """
     rate = system.arrival_rate[system.arrival_rate > 0]
     longest = 1 / system.service_rate[system.arrival_rate > 0].min()
-    needed = max(_OF_A_TYPE / (1 - WARMUP) * rate.sum() / rate.min(), _LONGEST_SIZES * rate.sum() * longest)
+    pairs = zip(system.arrivals, system.arrival_rate, strict=True)
+    bursts = max((process.at(float(each)).time_scale for process, each in pairs if each > 0), default=0.0)
+    lasts = max(_LONGEST_SIZES * longest, _TIME_SCALES * bursts)
+    needed = max(_OF_A_TYPE / (1 - WARMUP) * rate.sum() / rate.min(), rate.sum() * lasts)
     return int(max(min(np.ceil(needed), _MOST_JOBS), jobs))
 
 

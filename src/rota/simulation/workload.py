@@ -24,7 +24,7 @@ __all__ = ["Jobs", "PoissonArrivals", "initial_jobs"]
 
 @dataclass(frozen=True)
 class PoissonArrivals:
-    """The model's own workload: Poisson arrivals of each type, sizes of its distribution. Without end."""
+    """Poisson arrivals of each type, sizes of its distribution: the own workload of a system without bursts. Without end."""
 
     chunk: int = CHUNK
 

@@ -24,6 +24,7 @@ from rota.model import System
 from rota.model.system import check_system
 from rota.policy import MSR, Policy
 from rota.simulation import Comparison, Difference, Result, SimulationProgress, compare, compare_pair, enough_jobs
+from rota.study.plan_bursts import BurstCost, burst_cost
 from rota.study.plan_growth import Limit, against_load, limit_of
 from rota.study.plan_policies import analysis_of, capacity_needed, design_rotas, policies_of
 from rota.study.plan_words import choose, in_words, overload_text
@@ -50,7 +51,8 @@ class Plan:
     """The answers. `comparison` is at the system's own load, on `jobs` jobs; `by_load` and `limits` are on `grid_jobs` each.
 
     `rota` is the best one without backfilling, and `analysis` its analysis: with the sizes as given if `as_given`, otherwise with
-    exponential sizes. `balanced` is the mean response time of the paper's design, with the same sizes.
+    exponential sizes. `balanced` is the mean response time of the paper's design, with the same sizes. `bursts`: what arrivals that are not
+    Poisson cost, None if all are.
     """
 
     system: System
@@ -68,6 +70,7 @@ class Plan:
     grid_jobs: int
     seed: int
     time_s: float
+    bursts: BurstCost | None = None
     version: str = field(default=__version__)
 
     @property
@@ -191,6 +194,7 @@ def plan(
         tell(f"how far {name} can grow")
         limits[name] = limit_of(best, result.policy, rows, jobs=grid_jobs, seed=seed)
     name, reason = choose(results, limits, best.load)
+    bursts = burst_cost(system, results[name], jobs=jobs, seed=seed, tell=simulating)
     return Plan(
         system=system,
         load=best,
@@ -207,6 +211,7 @@ def plan(
         grid_jobs=grid_jobs,
         seed=seed,
         time_s=time.perf_counter() - began,
+        bursts=bursts,
     )
 
 

@@ -81,6 +81,7 @@ def in_words(plan: Plan) -> list[str]:
         *plan.reason.split("\n"),
         *(_against(plan, other) for other in reversed(_COMMON) if other != name),
         *_rota_words(plan),
+        *([] if plan.bursts is None else [plan.bursts.words()]),
         beside_the_paper(plan),
         _growth(plan),
         *plan.load.explain().split("\n")[1:],
@@ -91,7 +92,8 @@ def in_three(plan: Plan) -> list[str]:
     """The sentences below the name of the policy: which type pays, why this policy, its gain over a common one, how far load can grow."""
     common = next(name for name in _COMMON if name != plan.recommended_name)
     first = [*worse_off(plan), *plan.results[plan.recommended_name].remarks]
-    return [*first, plan.reason.replace("\n", " "), _against(plan, common), _growth(plan)]
+    bursts = [] if plan.bursts is None else [plan.bursts.words()]
+    return [*first, plan.reason.replace("\n", " "), _against(plan, common), *bursts, _growth(plan)]
 
 
 def worse_off(plan: Plan) -> list[str]:

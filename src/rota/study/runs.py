@@ -49,7 +49,7 @@ class Run:
     jobs: int
     seed: int
     rota: str = __version__
-    workload: str | None = None  # its text (`rota.study.workloads`); None: Poisson arrivals
+    workload: str | None = None  # its text (`rota.study.workloads`); None: those of the system
 
     @property
     def case(self) -> str:

@@ -24,6 +24,7 @@ __all__ = [
     "Trace",
     "TraceInfo",
     "borg_month",
+    "fit_bursts",
     "group_types",
     "import_trace",
     "is_trace_file",
@@ -41,6 +42,7 @@ _HOME = {
     "BorgModel": "rota.traces.borg",
     "borg_month": "rota.traces.borg",
     "write_borg_month": "rota.traces.borg",
+    "fit_bursts": "rota.traces.bursts",
     "Grouping": "rota.traces.grouping",
     "LeftOut": "rota.traces.grouping",
     "group_types": "rota.traces.grouping",
@@ -61,4 +63,5 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:  # the same names, for editors and type checkers
     from rota.traces.borg import BorgModel, borg_month, write_borg_month
+    from rota.traces.bursts import fit_bursts
     from rota.traces.grouping import Grouping, LeftOut, group_types

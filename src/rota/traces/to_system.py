@@ -9,8 +9,14 @@ its jobs over the span. Its sizes are
 - `"empirical"`: what was seen, in buckets of 1/16 octave. The mean of a bucket stands for its jobs, so the type's mean is exact and its
   second moment within 0.05 % (the sizes in a bucket are at most 4.4 % apart).
 
+Arrivals are
+
+- `"poisson"`: Poisson processes of these rates;
+- `"bursts"`: what agrees with the counts of arrivals of each type (`rota.traces.bursts`), with one time scale.
+
 Three ways to a load ρ: *thinning* keeps each job with probability f, *time* divides arrival times by f; both multiply rates by f = ρ over
-the load of the whole trace. *Capacity* multiplies the server instead, by the least factor that brings the load down to ρ.
+the load of the whole trace. Thinning leaves the length of bursts as it is, time divides it too. *Capacity* multiplies the server instead,
+by the least factor that brings the load down to ρ.
 """
 
 from __future__ import annotations
@@ -24,15 +30,16 @@ from numpy.typing import ArrayLike
 
 from rota.arrays import Array
 from rota.errors import BadSpec, Infeasible, Problem
-from rota.model import Deterministic, Empirical, Exponential, Fitted, Preemption, System
+from rota.model import ArrivalProcess, Bursts, Deterministic, Empirical, Exponential, Fitted, Preemption, System
 from rota.model.distribution import MAX_CV, SizeDistribution
 from rota.model.phase_types import MAX_PHASES
 from rota.model.system import SECONDS, exceeds
 from rota.traces.trace import Trace
 
-__all__ = ["By", "Sizes", "load_of", "scaled_to", "to_system"]
+__all__ = ["ArrivalFit", "By", "Sizes", "load_of", "scaled_to", "to_system"]
 
 Sizes = Literal["mean", "empirical", "fitted"]
+ArrivalFit = Literal["poisson", "bursts"]
 By = Literal["thinning", "time", "capacity"]
 
 _PER_OCTAVE = 16
@@ -44,6 +51,8 @@ def to_system(
     capacity: ArrayLike | None = None,
     *,
     sizes: Sizes = "mean",
+    arrivals: ArrivalFit = "poisson",
+    time_scale: float | None = None,
     load: float | None = None,
     by: By = "thinning",
     preemption: Preemption = "none",
@@ -52,8 +61,10 @@ def to_system(
     """The system of a trace: its types, their rates and sizes, on a server of this capacity (else the trace's own).
 
     With a `load` the system is scaled to it: by "thinning" or "time" its rates, by "capacity" its server. `scaled_to` gives the trace that
-    goes with it. A type without jobs gets rate 0 and mean size 1.
+    goes with it. A type without jobs gets rate 0 and mean size 1. With arrivals "bursts", `time_scale` is that of the bursts, in units of
+    time of the trace; it is fitted if not given.
     """
+    _check_arrivals(arrivals, time_scale)
     server = _capacity(trace, capacity)
     _check_fits(trace, server)
     jobs = trace.per_type["jobs"].to_numpy()
@@ -70,12 +81,16 @@ def to_system(
         sizes=_sizes(trace, sizes),
         preemption=preemption,
         setup_time=setup_time,
+        arrivals=_processes(trace, time_scale) if arrivals == "bursts" else None,
         time_unit=next((name for name, seconds in SECONDS.items() if seconds == trace.unit_s), None),
     )
     if load is None:
         return system
     _check_load(load, by)
-    return _enlarged(system, load) if by == "capacity" else system.scaled(load=load)
+    if by == "capacity":
+        return _enlarged(system, load)
+    scaled = system.scaled(load=load)
+    return _in_less_time(scaled, float(scaled.arrival_rate.sum() / system.arrival_rate.sum())) if by == "time" else scaled
 
 
 def scaled_to(
@@ -86,6 +101,8 @@ def scaled_to(
     by: By = "thinning",
     seed: int = 0,
     sizes: Sizes = "mean",
+    arrivals: ArrivalFit = "poisson",
+    time_scale: float | None = None,
     preemption: Preemption = "none",
     setup_time: float | None = None,
 ) -> tuple[Trace, System]:
@@ -95,7 +112,8 @@ def scaled_to(
     whole trace; a thinned trace is a sample of it, and its own load differs from that by chance.
     """
     _check_load(load, by)
-    whole = to_system(trace, capacity, sizes=sizes, preemption=preemption, setup_time=setup_time)
+    fit = {"sizes": sizes, "arrivals": arrivals, "time_scale": time_scale}
+    whole = to_system(trace, capacity, preemption=preemption, setup_time=setup_time, **fit)  # type: ignore[arg-type]
     if by == "capacity":
         system = _enlarged(whole, load)
         return replace(trace, capacity=system.capacity), system
@@ -108,7 +126,14 @@ def scaled_to(
         raise Infeasible(f"the trace has load {now:.4g} on this server, and thinning only lowers it: {hint}")
     else:
         scaled = trace.thinned(min(factor, 1.0), seed)
-    return replace(scaled, capacity=whole.capacity), whole.scaled(factor=factor)
+    system = whole.scaled(factor=factor)
+    return replace(scaled, capacity=whole.capacity), _in_less_time(system, factor) if by == "time" else system
+
+
+def _in_less_time(system: System, factor: float) -> System:
+    """The same with bursts that last only 1/factor as long: arrivals come in so much less time."""
+    quicker = [each.changed(length=each.length / factor) if isinstance(each, Bursts) else each for each in system.arrivals]
+    return system.replace(arrivals=quicker)
 
 
 def load_of(system: System) -> float:
@@ -143,6 +168,13 @@ def _check_fits(trace: Trace, server: Array) -> None:
         raise BadSpec([*problems, Problem("types", "leave such jobs out: trace.grouped(capacity=…), or rota trace group --capacity …")])
 
 
+def _check_arrivals(arrivals: str, time_scale: float | None) -> None:
+    if arrivals not in ("poisson", "bursts"):
+        raise BadSpec([Problem("arrivals", 'must be "poisson" or "bursts"', arrivals)])
+    if time_scale is not None and arrivals == "poisson":
+        raise BadSpec([Problem("time_scale", 'goes with arrivals="bursts": a Poisson process has none', time_scale)])
+
+
 def _check_load(load: float, by: str) -> None:
     if not (np.isfinite(load) and load > 0):
         raise BadSpec([Problem("load", "must be positive and finite", load)])
@@ -174,7 +206,13 @@ def _enlarged(system: System, load: float) -> System:
     return on(high)
 
 
-# ---------------------------------------------------------------------------------------------------------------- sizes
+# ---------------------------------------------------------------------------------------------------------------- arrivals, sizes
+
+
+def _processes(trace: Trace, time_scale: float | None) -> tuple[ArrivalProcess, ...]:
+    from rota.traces.bursts import fit_bursts  # loads SciPy
+
+    return fit_bursts(trace, time_scale=time_scale)
 
 
 def _sizes(trace: Trace, sizes: Sizes) -> list[SizeDistribution]:

@@ -142,6 +142,20 @@ def test_the_compiled_futures_are_those_of_the_floor(policy):
         assert stats.ks_2samp(starts, rehearsed(scheduler, served, job, NOW + 0.3, 300)).pvalue > 1e-3
 
 
+def test_futures_have_the_bursts_of_the_system():
+    """Both ways to play forward take the arrivals of the system: of the same law, and not that of Poisson arrivals."""
+    plain = PAIR.replace(arrival_rate=[2.0, 0.1])
+    batches = plain.replace(arrivals=[rota.Poisson(batch=rota.GeometricBatch(mean=20.0)), rota.Poisson()])
+    scheduler = Scheduler(batches, as_policy("max-weight-np"), seeded(np.random.SeedSequence(1)))
+    scheduler.begin(NOW)
+    for job in range(1, 9):
+        scheduler.arrive(job, 1, NOW)
+    starts, slowly = forecast(scheduler, {}, job, NOW, runs=300, budget_s=60.0), rehearsed(scheduler, {}, job, NOW, 300)
+    assert len(starts) == 300
+    assert stats.ks_2samp(starts, slowly).pvalue > 1e-3
+    assert stats.ks_2samp(slowly, rehearsed(scheduler, {}, job, NOW, 300, plain)).pvalue < 1e-3
+
+
 @pytest.mark.parametrize(
     ("policy", "least", "most"),
     [("fcfs", 11_250, 14_000), ("first-fit", 3_600, 11_250), (rota.MSR([[4, 0], [0, 2]], [0.5, 0.5], "none", 0.5), 7_500, 10_500)],

@@ -24,7 +24,7 @@ from rota.model import System
 from rota.model.workload import Chunk
 from rota.simulation.ahead import Ahead, Present
 from rota.simulation.engine import FINISH, PREEMPT, STARTED
-from rota.simulation.workload import PoissonArrivals
+from rota.simulation.streams import SystemArrivals
 
 __all__ = ["Outlook", "forecast"]
 
@@ -167,7 +167,7 @@ class _Coming:
     """Arrivals from now on, in order of time. They do not depend on how the time is divided into steps."""
 
     def __init__(self, system: System, seed: np.random.SeedSequence, now: float, estimates: Array) -> None:
-        self._chunks: Iterator[Chunk] = PoissonArrivals(1024).chunks(system, seed)
+        self._chunks: Iterator[Chunk] = SystemArrivals(1024).chunks(system, seed)
         self._now, self._estimates = now, estimates
         self._times, self._kinds, self._sizes = np.empty(0), np.empty(0, dtype=np.int64), np.empty(0)
         self.over = float(system.arrival_rate.sum()) == 0

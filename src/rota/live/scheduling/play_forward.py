@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from rota.decide import seeded
 from rota.live.scheduling.scheduler import OWN, Decision, Scheduler
 from rota.model import System
+from rota.simulation.streams import SystemArrivals
 
 __all__ = ["play_forward", "still_needed"]
 
@@ -35,7 +36,8 @@ def play_forward(
     stopping = [id for id, here in scheduler.jobs.items() if here.state == "stopping"]
     rate, newest = float(system.arrival_rate.sum()), max(kinds) + 1
     share = np.cumsum(system.arrival_rate / rate) if rate > 0 else system.arrival_rate
-    arrival = now + draw.exponential(1 / rate) if rate > 0 else np.inf
+    bursts = _bursts(system, seed, begin) if system.bursty else None
+    arrival, coming = next(bursts) if bursts else (now + draw.exponential(1 / rate) if rate > 0 else np.inf, 0)
 
     def obey(orders: Decision) -> bool:
         for id in orders.stop:
@@ -70,12 +72,19 @@ def play_forward(
             orders = scheduler.tick(now)
         else:
             now = arrival
-            kind = min(int(np.searchsorted(share, draw.random(), side="right")), len(share) - 1)
+            kind = coming if bursts else min(int(np.searchsorted(share, draw.random(), side="right")), len(share) - 1)
             kinds[newest] = kind
             orders = scheduler.arrive(newest, kind, now)
-            newest, arrival = newest + 1, now + draw.exponential(1 / rate)
+            newest += 1
+            arrival, coming = next(bursts) if bursts else (now + draw.exponential(1 / rate), 0)
         if obey(orders):
             return now - begin
+
+
+def _bursts(system: System, seed: np.random.SeedSequence, begin: float) -> Iterator[tuple[float, int]]:
+    """Times and types of arrivals that are not Poisson; in which phase they are now is not known, so it is drawn."""
+    for chunk in SystemArrivals(256).chunks(system, seed):
+        yield from zip((begin + chunk.times).tolist(), chunk.kinds.tolist(), strict=True)
 
 
 def still_needed(system: System, kind: int, served: float, draw: np.random.Generator, estimate: float = 0.0) -> float:
