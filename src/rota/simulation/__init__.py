@@ -6,6 +6,7 @@ from rota.simulation.replicate import Replications, replicate
 from rota.simulation.result import Result
 from rota.simulation.saving import read_result, save_result
 from rota.simulation.simulate import SimulationProgress, enough_jobs, simulate
+from rota.simulation.start import Start
 from rota.simulation.workload import Jobs, PoissonArrivals
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Replications",
     "Result",
     "SimulationProgress",
+    "Start",
     "as_policy",
     "compare",
     "compare_pair",

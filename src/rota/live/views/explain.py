@@ -10,13 +10,14 @@ from rota.live.executor import Executor
 from rota.live.jobs import Job, Request
 from rota.live.messages import Explanation
 from rota.live.scheduling.scheduler import OWN
+from rota.live.scheduling.starts import Starts
 from rota.live.views.phase import phase_of
 from rota.policy import policy_name
 
-__all__ = ["why_not", "with_futures"]
+__all__ = ["why_not", "with_forecast"]
 
 _MOST_NAMED = 20
-_FUTURES = 10  # the fewest futures for which the 90 % quantile is given
+_SAID = (0.5, 0.8, 0.95)  # probabilities of a start
 
 
 def why_not(executor: Executor, job: Job, request: Request) -> tuple[str, int | None]:
@@ -72,15 +73,33 @@ def why_not(executor: Executor, job: Job, request: Request) -> tuple[str, int | 
     return " ".join(sentences), ahead
 
 
-def with_futures(now: Explanation, starts_s: list[float]) -> Explanation:
+def with_forecast(now: Explanation, starts: Starts) -> Explanation:
     """Adds the forecast to an explanation."""
-    if not starts_s:
+    if starts.law is None and not starts.runs:
         return now
-    median, late = (float(np.quantile(starts_s, level)) for level in (0.5, 0.9))
-    if len(starts_s) < _FUTURES:
-        futures = f"{len(starts_s)} simulated future{'s' * (len(starts_s) > 1)}"
-        rough = f" By {futures} (there was no time for more), it starts in about {rough_duration(median)}."
-        return now.model_copy(update={"text": now.text + rough, "start_median_s": median, "runs": len(starts_s)})
-    soon = f"it starts in about {rough_duration(median)}, in nine of ten futures within {rough_duration(late)}"
-    expected = f" By {len(starts_s)} futures simulated from now, {soon}."
-    return now.model_copy(update={"text": now.text + expected, "start_median_s": median, "start_p90_s": late, "runs": len(starts_s)})
+    names = {0.5: "start_median_s", 0.8: "start_p80_s", 0.9: "start_p90_s", 0.95: "start_p95_s"}
+    found = {p: starts.quantile(p) for p in names}
+    update = {names[p]: time for p, (time, _) in found.items()} | {
+        "at_least": [names[p] for p, (_, bound) in found.items() if bound],
+        "method": "simulation" if starts.law is None else "theory",
+        "runs": starts.runs,
+        "text": f"{now.text} {_in_words(starts)}",
+    }
+    return now.model_copy(update=update)
+
+
+def _in_words(starts: Starts) -> str:
+    futures = f"{starts.runs} simulated future{'s' * (starts.runs > 1)}"
+    if starts.law is None and not starts.times:
+        reached, bound = starts.quantile(0.5)
+        followed = f", which were followed for at least {rough_duration(reached)}" if bound and reached > 0 else ""
+        return f"It does not start in {futures}{followed}."
+    known = {p: starts.quantile(p) for p in _SAID}
+    parts = [f"within {rough_duration(time)} with probability {100 * p:g} %" for p, (time, bound) in known.items() if not bound]
+    by = "by the exact law of the rota" if starts.law is not None else f"by {futures}"
+    bounds = [(p, time) for p, (time, bound) in known.items() if bound]
+    if not parts:
+        return f"It starts in {rough_duration(bounds[0][1])} at least, with probability 50 % ({by})."
+    more = f"; for {100 * bounds[0][0]:g} % it takes at least {rough_duration(bounds[0][1])}" if bounds else ""
+    listed = ", ".join(parts[:-1]) + (" and " if parts[1:] else "") + parts[-1]
+    return f"It starts {listed}{more} ({by})."
