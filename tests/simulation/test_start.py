@@ -32,12 +32,30 @@ def test_every_policy(record):
         if not fits:
             continue
         found = rota.simulate(SYSTEM, policy, jobs=400, seed=1, start=rota.Start([5, 3], running, state), log_jobs=400, check=True)
-        assert (found.jobs, found.warmup, found.counted.sum()) == (400, 0.0, 400)
+        assert (found.jobs, found.warmup, found.counted.sum(), found.unfinished.sum()) == (400, 0.0, 400, 0)
         first = found.log.filter((found.log["event"] == "finish") & (found.log["job"] < 0))
         assert sorted(first["job"].to_list()) == list(range(-8, 0))
         assert preempts(policy) or found.preemption_rate == 0
         for job in range(-8, -8 + sum(running or [])):  # they ran before, and are not started again unless they were stopped
             assert len(event_times(found.log, "start", job)) == len(event_times(found.log, "preempt", job))
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "first-fit", "easy", "max-weight-np"])
+def test_it_is_as_if_they_had_just_come(policy):
+    """Jobs that wait at time 0 are served as if all had come then: the whole run is the same, job by job, as that of a list of jobs."""
+    system = SYSTEM.scaled(load=0.8)
+    found = rota.simulate(system, policy, jobs=2000, seed=5, start=[30, 10], log_jobs=2000)
+    log, sizes = found.log, {}
+    for job in range(-40, 2000):
+        (begin,), (end,) = event_times(log, "start", job), event_times(log, "finish", job)
+        sizes[job] = end - begin
+    came = log.filter(log["event"] == "arrive").sort("job")
+    first = log.filter((log["event"] == "finish") & (log["job"] < 0)).sort("job")
+    kinds = [system.names.index(name) for name in [*first["type"], *came["type"]]]
+    times = np.concatenate([np.zeros(40), came["time"].to_numpy()])
+    again = rota.simulate(system, policy, workload=rota.Jobs(times, kinds, [sizes[job] for job in range(-40, 2000)]), log_jobs=2040).log
+    starts = [log.filter(log["event"] == "start").sort("job")["time"].to_numpy() for log in (log, again)]
+    assert starts[0] == pytest.approx(starts[1], abs=1e-6)
 
 
 def test_the_state_is_the_one_that_was_asked_for():

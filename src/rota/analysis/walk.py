@@ -61,7 +61,7 @@ class Walk:
         mixed = np.zeros_like(x)
         masses, moments, done, cost = [], [], 0, 0.0
         while True:
-            if self._lam > 0 and top + 1 >= len(x):  # room for a level more
+            if self._lam > 0 and top + 1 >= len(x):  # a level more may be needed
                 more = np.zeros((len(x) + 64, x.shape[1]))
                 x, mixed = np.concatenate([x, more]), np.concatenate([mixed, more])
             count = _PIECE if steps is None else min(_PIECE, steps + 1 - done)

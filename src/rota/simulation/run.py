@@ -13,7 +13,20 @@ from rota.model import System
 from rota.model.workload import Chunk
 from rota.simulation.compiled import runner_of
 from rota.simulation.engine import FULL_LOG
-from rota.simulation.server import EVENTS, IN_BATCH, LOGGED, NEXT_ARRIVAL, NEXT_JOB, NUMBERS, RUNNING, TIMES, UNUSED, Server
+from rota.simulation.server import (
+    BEGUN,
+    EVENTS,
+    IN_BATCH,
+    LOGGED,
+    NEXT_ARRIVAL,
+    NEXT_JOB,
+    NUMBERS,
+    RUNNING,
+    TIMES,
+    UNUSED,
+    WITH_JOBS,
+    Server,
+)
 from rota.simulation.tally import BATCH_BEGAN, CLOSED, LIMIT, SHIFT, Counts, Tally, new_tally
 
 __all__ = ["Run"]
@@ -122,7 +135,7 @@ class Run:
     def begin_in(self, kinds: Int, sizes: Array, running: Int) -> None:
         """Jobs that are here at time 0, oldest first, of which the first `running` (K,) of each type run. They do not count."""
         self._make_room(len(kinds))
-        state, _server, served = self.state, self.server, running.copy()
+        state, served = self.state, running.copy()
         jobs = self._take_places(len(kinds))
         self._jobs["kind"][jobs], self._jobs["position"][jobs], self._jobs["sequence"][jobs] = kinds, -1, np.arange(-len(kinds), 0)
         for name in ("size", "remaining", "estimate", "finish"):
@@ -137,7 +150,7 @@ class Run:
         state.system[:] = np.bincount(kinds, minlength=len(running))
         state.running[:], self.target[:] = running, running
         state.free[:] -= running @ state.demand
-        self._log_from = -len(kinds)
+        self._log_from, self.server.numbers[BEGUN] = -len(kinds), WITH_JOBS
         self._put_in_service(np.array(in_service, dtype=np.int64), self._jobs["remaining"][in_service])
 
     def _take_places(self, count: int) -> Int:

@@ -79,8 +79,8 @@ def with_forecast(now: Explanation, starts: Starts) -> Explanation:
         return now
     names = {0.5: "start_median_s", 0.8: "start_p80_s", 0.9: "start_p90_s", 0.95: "start_p95_s"}
     found = {p: starts.quantile(p) for p in names}
-    update = {names[p]: time for p, (time, _) in found.items()} | {
-        "at_least": [names[p] for p, (_, bound) in found.items() if bound],
+    update = {names[p]: None if bound and time == 0 else time for p, (time, bound) in found.items()} | {
+        "at_least": [names[p] for p, (time, bound) in found.items() if bound and time > 0],
         "method": "simulation" if starts.law is None else "theory",
         "runs": starts.runs,
         "text": f"{now.text} {_in_words(starts)}",
@@ -90,16 +90,17 @@ def with_forecast(now: Explanation, starts: Starts) -> Explanation:
 
 def _in_words(starts: Starts) -> str:
     futures = f"{starts.runs} simulated future{'s' * (starts.runs > 1)}"
-    if starts.law is None and not starts.times:
-        reached, bound = starts.quantile(0.5)
-        followed = f", which were followed for at least {rough_duration(reached)}" if bound and reached > 0 else ""
-        return f"It does not start in {futures}{followed}."
-    known = {p: starts.quantile(p) for p in _SAID}
-    parts = [f"within {rough_duration(time)} with probability {100 * p:g} %" for p, (time, bound) in known.items() if not bound]
     by = "by the exact law of the rota" if starts.law is not None else f"by {futures}"
-    bounds = [(p, time) for p, (time, bound) in known.items() if bound]
-    if not parts:
-        return f"It starts in {rough_duration(bounds[0][1])} at least, with probability 50 % ({by})."
-    more = f"; for {100 * bounds[0][0]:g} % it takes at least {rough_duration(bounds[0][1])}" if bounds else ""
-    listed = ", ".join(parts[:-1]) + (" and " if parts[1:] else "") + parts[-1]
-    return f"It starts {listed}{more} ({by})."
+    said = {f"{100 * p:g} %": starts.quantile(p) for p in _SAID}
+    known = [
+        f"{rough_duration(time)} with {'probability ' * (k == 0)}{p}" for k, (p, (time, bound)) in enumerate(said.items()) if not bound
+    ]
+    bounds = [f"{p} it is at least {rough_duration(time)}" for p, (time, bound) in said.items() if bound]
+    if starts.law is None and not starts.times:
+        reached, _ = starts.quantile(_SAID[0])
+        followed = f", the shortest of which was followed for {rough_duration(reached)}" if reached > 0 else ""
+        return f"It does not start in {futures}{followed}."
+    if not known:
+        return f"For a start with probability {bounds[0]} ({by}; there was no time for more)."
+    listed = ", ".join(known[:-1]) + " and " * (len(known) > 1) + known[-1]
+    return f"It starts within {listed}{f'; for {bounds[0]}' if bounds else ''} ({by})."
