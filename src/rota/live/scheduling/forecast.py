@@ -91,7 +91,7 @@ class Outlook:
 
     @cached_property
     def _exact(self) -> TimeLaw | None:
-        """The law of the start, if it is known and does not take too long."""
+        """The law of the start, if theory holds and it does not take too long."""
         with suppress(Infeasible):
             return None if self._law is None else self._law().start
         return None
