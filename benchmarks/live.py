@@ -114,13 +114,14 @@ class Daemon:
 
 
 @contextmanager
-def daemon(policy: Policy) -> Iterator[Daemon]:
-    """A daemon with an empty state."""
+def daemon(policy: Policy, system: rota.System | None = None) -> Iterator[Daemon]:
+    """A daemon with an empty state, of `server()` if no system is given."""
+    planned = system or server()
     with tempfile.TemporaryDirectory() as base:
         directory, plan = Path(base) / "state", Path(base) / "plan.json"
         # With predictions in the plan no process is started that makes some.
-        predicted = {name: {"mean": 1.0} for name in TYPES}
-        plan.write_text(plan_file_to_json(PlanFile(server(), policy.policy, LiveSettings(learn=False), 0.8, predicted)))
+        predicted = {name: {"mean": 1.0} for name in planned.names}
+        plan.write_text(plan_file_to_json(PlanFile(planned, policy.policy, LiveSettings(learn=False), 0.8, predicted)))
         served = Daemon(directory, plan)
         try:
             yield served

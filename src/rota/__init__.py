@@ -53,7 +53,9 @@ _HOME = {
     "build_process": "rota.process",
     "Analysis": "rota.analysis",
     "Guarantee": "rota.analysis",
+    "Forecast": "rota.analysis",
     "analyze": "rota.analysis",
+    "forecast": "rota.analysis",
     "relative_values": "rota.analysis",
     "design_improved": "rota.design",
     "design_policy": "rota.design",
@@ -84,6 +86,7 @@ _HOME = {
     "Comparison": "rota.simulation",
     "Jobs": "rota.simulation",
     "Result": "rota.simulation",
+    "Start": "rota.simulation",
     "compare": "rota.simulation",
     "compare_pair": "rota.simulation",
     "read_result": "rota.simulation",
@@ -117,8 +120,10 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compares them with _HOME
     from rota.analysis import Analysis as Analysis
+    from rota.analysis import Forecast as Forecast
     from rota.analysis import Guarantee as Guarantee
     from rota.analysis import analyze as analyze
+    from rota.analysis import forecast as forecast
     from rota.analysis import relative_values as relative_values
     from rota.capacity import Load as Load
     from rota.capacity import estimate_count as estimate_count
@@ -188,6 +193,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.simulation import Comparison as Comparison
     from rota.simulation import Jobs as Jobs
     from rota.simulation import Result as Result
+    from rota.simulation import Start as Start
     from rota.simulation import compare as compare
     from rota.simulation import compare_pair as compare_pair
     from rota.simulation import read_result as read_result

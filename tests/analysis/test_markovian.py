@@ -258,3 +258,13 @@ def test_too_many_phases():
     with pytest.raises(rota.Infeasible, match="9,000 phases"):
         answer.queue_length(0)
     assert (answer.lower <= answer.upper).all()
+
+
+def test_what_is_for_poisson_arrivals_only():
+    """The queue over time, and what is proved of improved rotas, are refused with a way out."""
+    system = rota.System([2], [[1]], [1.0], [1.0], arrivals=[BURSTS])
+    base = rota.MSR([[2]], [1.0], "none", 1.0)
+    with pytest.raises(Infeasible, match="the queue over time is for Poisson arrivals"):
+        rota.analyze(system, base).queue_length_at(0, 1.0)
+    with pytest.raises(Infeasible, match="what is proved of improved rotas is for Poisson arrivals"):
+        rota.analyze(system, rota.Improved(base))

@@ -193,3 +193,34 @@ def test_a_trace_of_other_types(replay, capsys):
     """A trace is played on a system of its own types only."""
     assert main(["simulate", PAPER, "fcfs", "--workload", "jobs.parquet"]) == 2
     assert "workload: is not of the system's types: the system's resources are cores, memory_gb" in capsys.readouterr().err
+
+
+def test_from_a_state(light, capsys):
+    """--start puts jobs there at time 0: the same as in Python, told above the table, and in --json; also with --replications."""
+    arguments = ["simulate", light, "first-fit", "--jobs", "20000", "--start", "type1=40, type3=9"]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    result = rota.simulate(rota.read_system(light), "first-fit", jobs=20_000, start={"type1": 40, "type3": 9})
+    assert "At time 0: 40 × type1 + 9 × type3.\n" in printed
+    assert f"Mean response time {result.mean_response_time:.5g} ± {result.interval:.2g} (95 %), all jobs that came later\n" in printed
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["start"] == {"present": [40, 0, 9], "running": None, "state": None}
+    assert main([*arguments, "--replications", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["results"][0]["start"]["present"] == [40, 0, 9]
+
+
+@pytest.mark.parametrize(
+    ("start", "says"),
+    [
+        ("type1", "--start: must be types and counts, as train=3,web=5 (got 'type1')"),
+        ("type1=-3", "--start: must be types and counts"),
+        ("type1=1.5", "--start: must be types and counts"),
+        ("=3", "--start: must be types and counts"),
+        ("type1=1,type1=2", "--start: names a type twice"),
+        ("train=3", "start: no such type (there are: type1, type2, type3)"),
+    ],
+)
+def test_wrong_starts(light, capsys, start, says):
+    """A wrong --start is wrong use, with the rule."""
+    assert main(["simulate", light, "first-fit", "--jobs", "1000", "--start", start]) == 2
+    assert says in capsys.readouterr().err

@@ -1,8 +1,10 @@
 """Stability, relative completions, bounds, prediction, exact mean and distribution of an MSR policy."""
 
 from rota.analysis.analyze import Analysis
-from rota.analysis.entry import analyze, analyze_process, require_analyzable
+from rota.analysis.entry import analyze, analyze_process, forecast, require_analyzable
 from rota.analysis.guarantee import Guarantee
+from rota.analysis.job_times import Forecast, forecast_job
+from rota.analysis.law import TimeLaw
 from rota.analysis.max_weight import Collapse, max_weight_collapse
 from rota.analysis.queue import TypeQueue, erlang_c, relative_completions
 from rota.analysis.relative import RelativeValues, relative_values
@@ -12,14 +14,18 @@ from rota.analysis.solution import QueueLength
 __all__ = [
     "Analysis",
     "Collapse",
+    "Forecast",
     "Guarantee",
     "QueueLength",
     "RelativeValues",
     "ResponseTime",
+    "TimeLaw",
     "TypeQueue",
     "analyze",
     "analyze_process",
     "erlang_c",
+    "forecast",
+    "forecast_job",
     "max_weight_collapse",
     "relative_completions",
     "relative_values",

@@ -21,6 +21,7 @@ from rota.analysis.cost import (
     cost_of_step,
 )
 from rota.analysis.erlang import has_constant_slots, solve_erlang
+from rota.analysis.job_times import Forecast, State, forecast_job
 from rota.analysis.loop import solve_loop
 from rota.analysis.markovian import condensed, entry, markovian_levels, phase_count, solve_markovian
 from rota.analysis.means import SMALL_STATES, mean_queues, predicted_queues
@@ -30,6 +31,7 @@ from rota.analysis.qbd import solve_levels, solve_qbd
 from rota.analysis.queue import TypeQueue
 from rota.analysis.response import ResponseTime, erlang_response, uniform_rate, uniform_response
 from rota.analysis.solution import QueueLength, empty_queue
+from rota.analysis.transient import mean_queue_at
 from rota.analysis.window import MANY_LEVELS, lowest_level, solve_window
 from rota.analysis.words import LARGEST_ERROR, SMALL_ERROR, remarks_on, require_accurate
 from rota.analysis.work import heavy_traffic_constant, work_bounds
@@ -349,11 +351,7 @@ class Analysis:
         queue, name = self.queues[i], self.system.names[i]
         if queue.arrival_rate == 0:
             raise Infeasible(f"type {name!r} never arrives, so it has no response time")
-        if self._phases(queue) is not None:
-            raise Infeasible(
-                f"the law of the response time is for exponential sizes, and those of type {name!r} are not: "
-                'simulate, or analyze with sizes="exponential"'
-            )
+        self._require_exponential(i, "the law of the response time")
         self.require_stable()
         if has_constant_slots(queue) and queue.arrivals is None:
             return erlang_response(queue)
@@ -379,6 +377,33 @@ class Analysis:
                 f"which is too much to call its law exact (load {queue.load:.6g}): simulate"
             )
         return law
+
+    def _require_exponential(self, i: int, what: str) -> None:
+        if self._phases(self.queues[i]) is not None:
+            raise Infeasible(
+                f"{what} is for exponential sizes, and those of type {self.system.names[i]!r} are not: "
+                'simulate, or analyze with sizes="exponential"'
+            )
+
+    def forecast(self, i: int | str, *, ahead: int, state: State = None, next_move: float | None = None) -> Forecast:
+        """When a job of a type starts and ends, see `rota.forecast`. The policy need not be stable."""
+        i = self.system.type_index(i)
+        self._require_exponential(i, "a forecast")
+        return forecast_job(self.queues[i], ahead, state, next_move)
+
+    def queue_length_at(self, i: int | str, t: float | Array, *, present: int = 0, state: State = None) -> Array:
+        """E[Q_i] at a time t, or an array of them, if `present` jobs of the type are there at time 0. For exponential sizes.
+
+        `state` is that of the process at time 0: its number, its law (N,), or the stationary law. The policy need not be stable.
+        """
+        i = self.system.type_index(i)
+        self._require_exponential(i, "the queue over time")
+        if self.queues[i].arrivals is not None:
+            raise Infeasible(
+                f"the queue over time is for Poisson arrivals, and those of type {self.system.names[i]!r} are not: "
+                "simulate from a start, or analyze system.with_poisson_arrivals()"
+            )
+        return mean_queue_at(self.queues[i], t, present, state)
 
     def type_response_time_quantiles(self, levels: Sequence[float] = (0.5, 0.95, 0.99)) -> dict[float, Array]:
         """By level p: the time within which a part p of the jobs of each type is done; not a number for a type that never arrives."""

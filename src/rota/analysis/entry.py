@@ -6,12 +6,13 @@ from typing import overload
 
 from rota.analysis.analyze import Analysis, Sizes
 from rota.analysis.guarantee import Guarantee, guarantee, rota_behind
+from rota.analysis.job_times import Forecast, State
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import Exponential, PhaseTypeFamily, System
 from rota.policy import MSR, Improved
 from rota.process import ModulatingProcess, build_process, check_process
 
-__all__ = ["analyze", "analyze_process", "require_analyzable"]
+__all__ = ["analyze", "analyze_process", "forecast", "require_analyzable"]
 
 
 @overload
@@ -35,6 +36,25 @@ def analyze(system: System, policy: MSR | Improved, *, sizes: Sizes = "as given"
     process = build_process(system, policy)
     _check_sizes(system, process, sizes)
     return Analysis(system=system, policy=policy, process=process, sizes=sizes)
+
+
+def forecast(
+    system: System,
+    policy: MSR,
+    type: int | str,
+    *,
+    ahead: int,
+    state: State = None,
+    next_move: float | None = None,
+    sizes: Sizes = "as given",
+) -> Forecast:
+    """When a job of a type starts and ends under an MSR policy without backfilling: the exact laws, as times from now.
+
+    `ahead` jobs of its type were there before it and still are, waiting or running. `state` is that of the modulating process now
+    (`rota.build_process`; states 0, 1, … run the candidates in their order), or its law (N,), or the stationary law if not given.
+    `next_move`: the time until the process leaves this state, where a timer ends it and the time is known.
+    """
+    return analyze(system, policy, sizes=sizes).forecast(type, ahead=ahead, state=state, next_move=next_move)
 
 
 def require_analyzable(policy: object) -> None:

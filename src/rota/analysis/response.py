@@ -35,14 +35,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import gammainc, gammaln
 
+from rota.analysis.law import TimeLaw, poisson_mixture
 from rota.analysis.qbd import Levels
 from rota.analysis.queue import TypeQueue, erlang_c
 from rota.analysis.solution import QueueLength
 from rota.arrays import Array
-from rota.errors import BadSpec, NotConverged, Problem
+from rota.errors import NotConverged
 
 __all__ = ["ResponseTime", "erlang_response", "uniform_rate", "uniform_response"]
 
@@ -52,51 +51,28 @@ _SMALL = 256  # entries up to which a turn is a product with one matrix
 _SPREAD = 1e-15  # factors that differ by less are the same
 _ERROR = 1e-12  # what P(T > t) may be off by the end of the steps
 _GONE = 1e-17  # what is less does not count
-_WIDTH = 9.0  # standard deviations of a Poisson law that count
 
 _Step = Callable[[Array], Array]
 _Turn = Callable[[Array], tuple[Array, Array]]
 
 
-@dataclass(frozen=True)
-class ResponseTime:
+@dataclass(frozen=True, kw_only=True)
+class ResponseTime(TimeLaw):
     """The time T from the arrival of a job of a type to its end, in steady state.
 
     `mean` and `variance` come from the law itself, `mean_by_little` is E[Q]/λ; `accuracy` is the relative difference of the two means.
-    `decay_rate` γ: P(T > t) ~ const·e^{−γt}. `method`: how it was found. `tails`: P(T > t) for an array of times t ≥ 0.
+    `decay_rate` γ: P(T > t) ~ const·e^{−γt}. `method`: how it was found.
     """
 
-    mean: float
     variance: float
     decay_rate: float
     mean_by_little: float
     method: str
-    tails: Callable[[Array], Array]
 
     @property
     def accuracy(self) -> float:
         """An estimate of the relative error of the mean."""
         return abs(self.mean / self.mean_by_little - 1)
-
-    def tail(self, t: float | Array) -> Array:
-        """P(T > t), for one time or an array of them; to about 1e-11."""
-        times = np.asarray(t, dtype=np.float64)
-        if np.isnan(times).any():
-            raise BadSpec([Problem("t", "must be a number", t)])
-        return np.where(times > 0, self.tails(np.maximum(times, 0.0).ravel()).reshape(times.shape), 1.0)[()]
-
-    def cdf(self, t: float | Array) -> Array:
-        """P(T ≤ t), for one time or an array of them."""
-        return 1.0 - self.tail(t)
-
-    def quantile(self, p: float) -> float:
-        """The time within which a part p of the jobs is done: P(T ≤ t) = p."""
-        if not 0 <= p < 1:
-            raise BadSpec([Problem("p", "must be at least 0 and below 1", p)])
-        if p == 0:
-            return 0.0
-        longest = 1.01 * self.mean / (1 - p)  # Markov's inequality: P(T > t) ≤ E[T]/t
-        return float(brentq(lambda t: float(self.tail(t)) - (1 - p), 0.0, longest, xtol=1e-14 * longest, rtol=1e-13))
 
 
 def erlang_response(queue: TypeQueue) -> ResponseTime:
@@ -145,7 +121,7 @@ def uniform_response(queue: TypeQueue, levels: Levels, length: QueueLength, most
         decay_rate=min(_decay_far_behind(queue, length.decay_rate), _decay_with_none_ahead(queue)),
         mean_by_little=length.mean / queue.arrival_rate,
         method=f"uniformisation, {len(levels.rate_matrix)} phases, {queue.max_parallel} boundary levels, {M} steps",
-        tails=lambda t: np.array([_poisson_mixture(w, r, theta * one) for one in t]),
+        tails=lambda t: np.array([poisson_mixture(w, r, theta * one) for one in t]),
     )
 
 
@@ -234,17 +210,3 @@ def _turn_at_once(step: _Step, weight: Array, shape: tuple[int, ...]) -> _Turn:
         columns.append(M @ columns[-1])
     many, lefts = np.linalg.matrix_power(M, _TURN), np.column_stack(columns[1:])
     return lambda z: ((z.ravel() @ many).reshape(shape), z.ravel() @ lefts)
-
-
-def _poisson_mixture(w: Array, r: float, a: float) -> float:
-    """Σ_n e^{−a} aⁿ/n! w_n with w_{M+m} = w_M rᵐ; from M on the sum is w_M r^{−M} e^{−a(1−r)} P(Poisson(ar) ≥ M)."""
-    M = len(w) - 1
-    if a == 0 or np.isinf(a):
-        return 1.0 if a == 0 else 0.0
-    reach = _WIDTH * np.sqrt(a) + 40.0
-    n = np.arange(max(int(a - reach), 0), min(int(a + reach) + 1, M))
-    head = float(np.exp(n * np.log(a) - a - gammaln(n + 1.0)) @ w[n]) if len(n) else 0.0
-    beyond = float(gammainc(M, a * r))
-    if beyond == 0 or w[M] <= 0:
-        return head
-    return head + float(np.exp(np.log(w[M]) - M * np.log(r) - a * (1 - r) + np.log(beyond)))

@@ -33,6 +33,7 @@ def simulate(
     warmup_loops: WarmupLoops = 0,
     until: float | None = None,
     warmup: float | None = None,
+    start: str | None = None,
     log: Path | None = None,
     log_jobs: int = 1000,
     force: Force = False,
@@ -53,6 +54,8 @@ def simulate(
         Stop as soon as the 95 % interval of the mean response time is this narrow, relative to the mean; --jobs is then the most.
     warmup
         The part of the run to leave out; if not given, a fifth, and nothing of a --workload.
+    start
+        Jobs that are there at time 0, by type: train=3,web=5. They do not count, and nothing is left out.
     log
         Write the events of the first jobs to this parquet file.
     log_jobs
@@ -67,10 +70,11 @@ def simulate(
     check_output(log, force, "--log")
     system = rota.read_system(file)
     played, warmup = workload_of(workload, loops, warmup_loops, warmup)
+    present = None if start is None else _counts(start)
     if replications is not None:
         if until is not None or log is not None:
             raise rota.BadSpec([rota.Problem("--replications", "does not go with --until or --log")])
-        _replicate(system, policy, replications, jobs, seed, played, warmup, workers, json)
+        _replicate(system, policy, replications, jobs, seed, played, warmup, present, workers, json)
         return
     chosen = as_policy(policy)
     remark_on_preemption(system, [chosen])
@@ -87,6 +91,7 @@ def simulate(
             workload=played,
             until=until,
             warmup=warmup,
+            start=present,
             log_jobs=log_jobs if log is not None else 0,
             progress=show,
         )
@@ -108,6 +113,7 @@ def _replicate(
     seed: int,
     workload: Workload | None,
     warmup: float | None,
+    start: dict[str, int] | None,
     workers: int,
     json: bool,
 ) -> None:
@@ -126,6 +132,7 @@ def _replicate(
             seed=seed,
             workload=workload,
             warmup=warmup,
+            start=start,
             workers=workers,
             progress=show,
         )
@@ -147,6 +154,17 @@ def _replicate(
             print(f"Only {count:,} jobs of '{name}' counted: too few for a mean.")
     rows = zip(system.names, found.mean_queue_length, found.mean_queue_length_interval, strict=True)
     print_table("Jobs in the system", ["", "E[Q]", "±"], [(name, *interval_cells(mean, width)) for name, mean, width in rows])
+
+
+def _counts(text: str) -> dict[str, int]:
+    """The jobs of each type that `--start` names."""
+    pairs = [part.strip().partition("=") for part in text.split(",")]
+    names = [name.strip() for name, _, _ in pairs]
+    if any(not name or not count.strip().isdecimal() for name, (_, _, count) in zip(names, pairs, strict=True)):
+        raise rota.BadSpec([rota.Problem("--start", "must be types and counts, as train=3,web=5", text)])
+    if len(set(names)) < len(names):
+        raise rota.BadSpec([rota.Problem("--start", "names a type twice", text)])
+    return {name: int(count) for name, (_, _, count) in zip(names, pairs, strict=True)}
 
 
 def workload_of(path: str | None, loops: int | None, warmup_loops: int, warmup: float | None) -> tuple[Workload | None, float | None]:
@@ -211,6 +229,7 @@ def as_fields(result: rota.Result) -> dict[str, Any]:
     """The fields of a `Result` under their Python names; what is undefined becomes null."""
     hidden = ("system", "policy", "totals", "batches", "fingerprint", "log")
     fields = {name: value for name, value in vars(result).items() if name not in hidden} | {"remarks": result.remarks}
+    fields["start"] = None if result.start is None else vars(result.start)
     return finite({"policy": result.name, "names": result.system.names, "resources": result.system.resources, **fields})
 
 
@@ -218,9 +237,13 @@ def print_result(result: rota.Result) -> None:
     """The tables of `rota simulate`."""
     system = result.system
     print(f"{result.name}: {result.jobs:,} jobs, {result.simulated_time:.6g} units of time, seed {result.seed}")
+    if result.start is not None:
+        print(f"At time 0: {result.start.in_words(system.names)}.")
     if not result.stable:
         return
-    left_out = f", warm-up {result.warmup:.0%} left out" if result.warmup else ", all jobs"
+    left_out = (
+        f", warm-up {result.warmup:.0%} left out" if result.warmup else ", all jobs" + " that came later" * (result.start is not None)
+    )
     if not math.isnan(result.mean_response_time):
         print(f"Mean response time {with_interval(result.mean_response_time, result.interval)} (95 %){left_out}")
     for sentence in result.remarks:

@@ -220,6 +220,10 @@ class Explanation(_Message):
     state: JobState
     text: str = Field(description="a few sentences")
     ahead: int | None = Field(default=None, description="jobs of its type before it")
-    start_median_s: float | None = Field(default=None, description="from now, by simulating ahead from the present state")
-    start_p90_s: float | None = None
+    start_median_s: float | None = Field(default=None, description="it starts within this time from now with probability 50 %")
+    start_p80_s: float | None = Field(default=None, description="… with probability 80 %")
+    start_p90_s: float | None = Field(default=None, description="… with probability 90 %")
+    start_p95_s: float | None = Field(default=None, description="… with probability 95 %")
+    at_least: list[str] = Field(default=[], description="which of these are only lower bounds: futures were not followed further")
+    method: Literal["", "theory", "simulation"] = Field(default="", description="the exact law of the rota, or simulated futures")
     runs: int = Field(default=0, description="simulated futures")

@@ -24,7 +24,7 @@ from rota.live.scheduling.forecast import Outlook
 from rota.live.stimuli import Change
 from rota.live.storage.private_files import read_plain
 from rota.live.storage.time_of_day import TimeOfDay
-from rota.live.views.explain import why_not, with_futures
+from rota.live.views.explain import why_not, with_forecast
 from rota.live.views.job import job_message
 from rota.live.views.metrics import exposition
 from rota.live.views.status import status_of
@@ -154,7 +154,7 @@ class Service:
         """Why a job is not running, and when it can be expected to."""
         if self._found(id).state in ("waiting", "suspended"):
             async with self._one_at_a_time:
-                return await self._explain_with_futures(id)
+                return await self._explain_with_forecast(id)
         return self._explain(id)
 
     def _found(self, id: int) -> Kept:
@@ -166,8 +166,8 @@ class Service:
         text, ahead = why_not(self.executor, job, self.executor.lifecycle.request(job))
         return Explanation(id=id, state=job.state.value, text=text, ahead=ahead)
 
-    async def _explain_with_futures(self, id: int) -> Explanation:
-        """The explanation with a forecast simulated from the present state; without a forecast if the job no longer waits by then."""
+    async def _explain_with_forecast(self, id: int) -> Explanation:
+        """The explanation with a forecast from the present state; without a forecast if the job no longer waits by then."""
         lifecycle, now = self.executor.lifecycle, self._explain(id)
         if now.state not in ("waiting", "suspended"):  # this request had to wait for other requests
             return now
@@ -182,14 +182,13 @@ class Service:
             self._preparing = asyncio.ensure_future(asyncio.to_thread(outlook.prepare))
         await asyncio.wait([self._preparing], timeout=_PATIENCE_S)
         if not self._preparing.done():
-            later = " Ask again in a minute for an estimate of its start: the simulator is being prepared."
+            later = " Ask again in a minute for an estimate of its start: it is being prepared."
             return now.model_copy(update={"text": now.text + later})
         self._preparing.result()
         starts = await asyncio.to_thread(outlook.starts)
         if self._found(id).state != now.state:
             return self._explain(id)
-        took = boot_now() - boot  # the answer counts from now on
-        return with_futures(now, [max(start * lifecycle.unit_s - took, 0.0) for start in starts])
+        return with_forecast(now, starts.in_seconds(lifecycle.unit_s, boot_now() - boot))  # the answer counts from now on
 
     # ------------------------------------------------------------------------------------------------------------ the scheduler
 

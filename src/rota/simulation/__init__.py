@@ -6,6 +6,7 @@ from rota.simulation.replicate import Replications, replicate
 from rota.simulation.result import Result
 from rota.simulation.saving import read_result, save_result
 from rota.simulation.simulate import SimulationProgress, enough_jobs, simulate
+from rota.simulation.start import Start
 from rota.simulation.streams import SystemArrivals
 from rota.simulation.workload import Jobs, PoissonArrivals
 
@@ -18,6 +19,7 @@ __all__ = [
     "Replications",
     "Result",
     "SimulationProgress",
+    "Start",
     "SystemArrivals",
     "as_policy",
     "compare",

@@ -56,12 +56,9 @@ class Ahead(Run):
         unused = np.concatenate([np.arange(have, len(jobs)), np.flatnonzero(present.kinds < 0)])
         server.unused[: len(unused)] = unused
         running = np.flatnonzero(present.serving)
-        ends = now + jobs["remaining"][running]
-        order = np.argsort(ends, kind="stable")  # a sorted array is a heap
-        server.heap[: len(running)], server.ends[: len(running)] = running[order], ends[order]
-        jobs["position"][running[order]] = np.arange(len(running))
+        self._put_in_service(running, now + jobs["remaining"][running])
         numbers = server.numbers
-        numbers[RUNNING], numbers[UNUSED] = len(running), len(unused)
+        numbers[UNUSED] = len(unused)
         numbers[NEXT_JOB], numbers[BEGUN] = present.next_sequence, not present.ask
         server.times[WAKE] = present.wake
         self.target[:] = s.running

@@ -14,11 +14,12 @@ import numpy as np
 
 from rota.arrays import Array, Int
 from rota.decide import job_lists
-from rota.decide.state import ALL, ARRIVAL, COMPLETION, KIND, NONE, START, SWITCHING, TIMER, TYPE, State, youngest_running
+from rota.decide.state import ALL, ARRIVAL, CHANGE, COMPLETION, KIND, NONE, START, SWITCHING, TIMER, TYPE, State, youngest_running
 from rota.kernel import kernel, prefetch
 from rota.simulation.heap import close_hole, insert, order, remove
 from rota.simulation.server import (
     BEGUN,
+    CHANGED,
     EVENTS,
     HOLE,
     IN_BATCH,
@@ -30,6 +31,7 @@ from rota.simulation.server import (
     UNORDERED,
     UNUSED,
     WAKE,
+    WITH_JOBS,
     Server,
 )
 from rota.simulation.tally import (
@@ -79,11 +81,15 @@ def engine(
     """Runs until the chunk of arrivals is used up (`drain`: until no job is left, or the time to stop has come) or the log is full."""
     numbers = server.numbers
     n = arrivals.shape[0]
-    if numbers[BEGUN] == 0:
-        numbers[BEGUN] = 1
-        state.event[KIND], state.event[TYPE] = START, 0
-        state.scope[0] = ALL
-        server.times[WAKE] = decide(state, target)
+    if numbers[BEGUN] != 1:
+        while numbers[BEGUN] != 1:
+            changed = numbers[BEGUN] == CHANGED
+            numbers[BEGUN] = CHANGED if numbers[BEGUN] == WITH_JOBS else 1
+            state.event[KIND], state.event[TYPE] = CHANGE if changed else START, 0
+            state.scope[0] = ALL
+            for i in range(target.shape[0] if changed else 0):
+                target[i] = state.running[i]
+            server.times[WAKE] = decide(state, target)
         obey(state, target, server, tally, logging)
     while True:
         k = numbers[NEXT_ARRIVAL]

@@ -15,6 +15,7 @@ from rota.policy import MSR, Custom, Policy
 from rota.process import build_process
 from rota.simulation.result import Result
 from rota.simulation.run import Run
+from rota.simulation.start import Start, begin_in
 from rota.simulation.statistics import QUANTILES, WARMUP, effective_jobs, grows, quantiles, ratio_interval
 from rota.simulation.tally import COUNT, PRESENT, RESPONSE, SERVED, SLOWDOWN, SQUARE, SWITCHED, WAITING, Counts, joined
 
@@ -71,6 +72,7 @@ class Measuring:
             check=check,
             compiled=policy.compiled if isinstance(policy, Custom) else None,
         )
+        self.start: Start | None = None
         self.done = 0  # jobs that came and count
         self._fingerprint = 0
         self._segment = batches * self.run.batch_jobs
@@ -80,6 +82,11 @@ class Measuring:
         self.unfinished = np.zeros(K, dtype=np.int64)
         self._rates: tuple[float, float, float, int, int] | None = None
         self._growing: Growing | None = None
+
+    def begin_in(self, start: Start) -> None:
+        """Begins with jobs that are there; they do not count."""
+        begin_in(self.run, start, self.initial_seed)
+        self.start = start
 
     def feed(self, chunk: Chunk) -> None:
         """Jobs that count arrive."""
@@ -250,6 +257,7 @@ class Measuring:
             batches=np.column_stack([jobs_done[:over], sums[:over], lengths[:over]]),
             fingerprint=f"{self._fingerprint % (1 << 64):016x}",
             log=self._log_table(),
+            start=self.start,
         )
 
     def _expected(self, counted: Array) -> Array:

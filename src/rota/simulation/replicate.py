@@ -23,6 +23,7 @@ from rota.simulation.measuring import FEWEST, too_little
 from rota.simulation.named import as_workload
 from rota.simulation.result import Result
 from rota.simulation.simulate import enough_jobs, simulate
+from rota.simulation.start import Counts, Start, checked_start
 from rota.simulation.statistics import spread_interval
 
 __all__ = ["Replications", "replicate"]
@@ -124,6 +125,7 @@ def replicate(
     seed: int = 0,
     workload: Workload | str | Path | None = None,
     warmup: float | None = None,
+    start: Start | Counts | None = None,
     workers: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> Replications:
@@ -131,7 +133,7 @@ def replicate(
 
     `jobs` count in each (100,000, or more if a type is rare, see `enough_jobs`; all of a workload that has an end). A `workload` draws its
     jobs from the seed. A fixed one, a trace or a list, gives every run the same jobs: then the interval reflects only the policy's own
-    randomness, and a policy without any is refused.
+    randomness, and a policy without any is refused. `start` as in `simulate`: what the system does from a state, over many futures.
     """
     replications, workers = whole("replications", replications, 2), whole("workers", workers, 1)
     jobs, seed, _ = checked_run(system, jobs, seed, warmup=warmup)
@@ -145,7 +147,8 @@ def replicate(
     if jobs is None and not isinstance(workload, Sized):
         jobs = enough_jobs(system, JOBS) if workload is None else JOBS
     seeds = [int(child) for child in np.random.SeedSequence(seed).generate_state(replications)]
-    work = [(system, policy, jobs, each, warmup, workload) for each in seeds]
+    begin_state = None if start is None else checked_start(system, policy, start)
+    work = [(system, policy, jobs, each, warmup, workload, begin_state) for each in seeds]
     results: list[Result] = []
     if workers == 1:
         for task in work:
@@ -161,12 +164,12 @@ def replicate(
     return Replications(tuple(results))
 
 
-_Task = tuple[System, Policy, int | None, int, float | None, Workload | None]
+_Task = tuple[System, Policy, int | None, int, float | None, Workload | None, Start | None]
 
 
 def _one(task: _Task) -> Result:
-    system, policy, jobs, seed, warmup, workload = task
-    return simulate(system, policy, jobs=jobs, seed=seed, warmup=warmup, workload=workload)
+    system, policy, jobs, seed, warmup, workload, start = task
+    return simulate(system, policy, jobs=jobs, seed=seed, warmup=warmup, workload=workload, start=start)
 
 
 def _packed(task: _Task) -> bytes:

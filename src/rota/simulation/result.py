@@ -12,6 +12,7 @@ from rota.display import html_lines, html_table, html_title, number, per_cent
 from rota.errors import Unstable
 from rota.model import System
 from rota.policy import Policy, policy_name
+from rota.simulation.start import Start
 
 if TYPE_CHECKING:
     import polars as pl
@@ -77,6 +78,7 @@ class Result:
     batches: Array = field(repr=False)  # (n, 3) jobs, sum of response times, time: for paired comparisons
     fingerprint: str = field(repr=False)  # of the jobs that came: equal for two policies that saw the same
     log: pl.DataFrame | None = field(default=None, repr=False)
+    start: Start | None = None  # the state that it began in, if that was given
 
     @property
     def name(self) -> str:

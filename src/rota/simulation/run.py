@@ -8,11 +8,25 @@ import numpy as np
 
 from rota.arrays import Array, Int
 from rota.decide import Decider, new_state, seeded
+from rota.decide.job_lists import link
 from rota.model import System
 from rota.model.workload import Chunk
 from rota.simulation.compiled import runner_of
 from rota.simulation.engine import FULL_LOG
-from rota.simulation.server import EVENTS, IN_BATCH, LOGGED, NEXT_ARRIVAL, NEXT_JOB, NUMBERS, TIMES, UNUSED, Server
+from rota.simulation.server import (
+    BEGUN,
+    EVENTS,
+    IN_BATCH,
+    LOGGED,
+    NEXT_ARRIVAL,
+    NEXT_JOB,
+    NUMBERS,
+    RUNNING,
+    TIMES,
+    UNUSED,
+    WITH_JOBS,
+    Server,
+)
 from rota.simulation.tally import BATCH_BEGAN, CLOSED, LIMIT, SHIFT, Counts, Tally, new_tally
 
 __all__ = ["Run"]
@@ -61,6 +75,7 @@ class Run:
         self.system, self.check = system, check
         self.log: list[Array] = []
         self._log_jobs = log_jobs  # the first jobs, of which everything is logged; 0 once all of them have left
+        self._log_from = 0  # the first job that is logged
         self._jobs = np.zeros(0, dtype=_JOB)
         self.engine = runner_of(decider.decide, compiled, check)
         self.state = new_state(system, decider, seeded(seed))
@@ -116,6 +131,41 @@ class Run:
         """Jobs that are here at time 0, before any other has come. They do not count."""
         self.server.numbers[NEXT_JOB] = -len(kinds)
         self.feed(Chunk(np.zeros(len(kinds)), kinds, sizes, estimates))
+
+    def begin_in(self, kinds: Int, sizes: Array, running: Int) -> None:
+        """Jobs that are here at time 0, oldest first, of which the first `running` (K,) of each type run. They do not count."""
+        self._make_room(len(kinds))
+        state, served = self.state, running.copy()
+        jobs = self._take_places(len(kinds))
+        self._jobs["kind"][jobs], self._jobs["position"][jobs], self._jobs["sequence"][jobs] = kinds, -1, np.arange(-len(kinds), 0)
+        for name in ("size", "remaining", "estimate", "finish"):
+            self._jobs[name][jobs] = sizes
+        in_service = []
+        for job, i in zip(jobs.tolist(), kinds.tolist(), strict=True):
+            link(state, job, i)
+            if served[i] > 0:
+                served[i] -= 1
+                in_service.append(job)
+                state.first_waiting[i] = -1  # the next one that is linked waits, or runs as well
+        state.system[:] = np.bincount(kinds, minlength=len(running))
+        state.running[:], self.target[:] = running, running
+        state.free[:] -= running @ state.demand
+        self._log_from, self.server.numbers[BEGUN] = -len(kinds), WITH_JOBS
+        self._put_in_service(np.array(in_service, dtype=np.int64), self._jobs["remaining"][in_service])
+
+    def _take_places(self, count: int) -> Int:
+        """So many free places for jobs."""
+        numbers = self.server.numbers
+        places = self.server.unused[numbers[UNUSED] - count : numbers[UNUSED]][::-1].copy()
+        numbers[UNUSED] -= count
+        return places
+
+    def _put_in_service(self, jobs: Int, ends: Array) -> None:
+        """These jobs run, and no others, until their ends."""
+        server, order = self.server, np.argsort(ends, kind="stable")  # a sorted array is a heap
+        server.heap[: len(jobs)], server.ends[: len(jobs)] = jobs[order], ends[order]
+        self._jobs["position"][jobs[order]] = np.arange(len(jobs))
+        server.numbers[RUNNING] = len(jobs)
 
     def stop_counting(self) -> None:
         """Jobs that come from now on do not count; those that came do, whenever they end."""
@@ -204,7 +254,7 @@ class Run:
         """Keeps the entries of the jobs that are to be logged, and ends the log when all of them have left."""
         entries = self.server.log[: int(self.server.numbers[LOGGED])]
         self.server.numbers[LOGGED] = 0
-        self.log.append(entries[(entries[:, 3] >= 0) & (entries[:, 3] < self._log_jobs)])
+        self.log.append(entries[(entries[:, 3] >= self._log_from) & (entries[:, 3] < self._log_jobs)])
         if self.oldest >= self._log_jobs:
             self._log_jobs = 0
 

@@ -26,6 +26,7 @@ from rota.policy.custom import place_of_custom
 from rota.simulation.compare import Comparison, Difference
 from rota.simulation.replicate import Replications
 from rota.simulation.result import Result
+from rota.simulation.start import Start
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,7 +36,7 @@ __all__ = ["RESULT_VERSION", "read_result", "save_result"]
 RESULT_VERSION = 1
 
 Saved = Result | Comparison | Replications
-_RECORDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Result, Comparison, Difference, Replications)}
+_RECORDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Result, Comparison, Difference, Replications, Start)}
 
 
 def save_result(result: Saved, path: str | Path) -> None:

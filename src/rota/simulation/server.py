@@ -8,6 +8,7 @@ from rota.arrays import Array, Int
 
 __all__ = [
     "BEGUN",
+    "CHANGED",
     "EVENTS",
     "HOLE",
     "IN_BATCH",
@@ -21,6 +22,7 @@ __all__ = [
     "UNORDERED",
     "UNUSED",
     "WAKE",
+    "WITH_JOBS",
     "Server",
 ]
 
@@ -28,7 +30,7 @@ __all__ = [
 RUNNING = 0  # jobs in the heap
 UNUSED = 1  # free places for jobs
 NEXT_JOB = 2  # the sequence number of the next job
-BEGUN = 3  # whether the policy was asked for the first time
+BEGUN = 3  # 1 if the policy was asked for the first time, 0 before; or what follows
 LOGGED = 4  # entries of the log
 EVENTS = 5
 NEXT_ARRIVAL = 6  # in the chunk
@@ -36,6 +38,9 @@ IN_BATCH = 7  # jobs in the batch that is open
 HOLE = 8  # whether the job at the top of the heap has left, and the next to start takes its place
 UNORDERED = 9  # whether the heap has no order now
 NUMBERS = 10
+
+# Values of BEGUN, with jobs that are here before the policy is asked: it is asked with START, and then with CHANGE, as a live server does.
+WITH_JOBS, CHANGED = -2, -1
 
 # Places in `Server.times`.
 WAKE = 0  # when the policy is to be asked again

@@ -18,6 +18,7 @@ from rota.simulation.compiling import will_compile
 from rota.simulation.measuring import Measuring
 from rota.simulation.named import as_workload
 from rota.simulation.result import Result
+from rota.simulation.start import Counts, Start, checked_start
 from rota.simulation.statistics import WARMUP
 from rota.simulation.streams import SystemArrivals
 from rota.simulation.workload import initial_jobs
@@ -56,6 +57,7 @@ def simulate(
     workload: Workload | str | Path | None = None,
     until: float | None = None,
     warmup: float | None = None,
+    start: Start | Counts | None = None,
     log_jobs: int = 0,
     check: bool = False,
     progress: Callable[[SimulationProgress], None] | None = None,
@@ -65,7 +67,9 @@ def simulate(
     A `workload` that has an end is played until its last job is done, and every job counts. Otherwise `jobs` jobs count (a million, or more
     if a type is rare: see `enough_jobs`); with `until`, as many as make the 95 % interval of the mean response time that narrow relative
     to the mean, but at most `jobs`. Of a workload without end the first fifth is warm-up and does not count, unless `warmup` says
-    another part; jobs go on coming until those that count are done. The first `log_jobs` jobs are logged event by event. `check` verifies
+    another part; jobs go on coming until those that count are done. With `start`, jobs are there at time 0 (`Start`, or their numbers by
+    type): nothing is warm-up, and they do not count, but those that come after them do. The first `log_jobs` jobs are logged event by event
+    (those that were there have negative numbers). `check` verifies
     the laws of the engine after every event (slow). Ctrl-C ends the run; what was measured so far is returned.
     """
     policy = as_policy(policy)
@@ -73,6 +77,8 @@ def simulate(
     workload = None if workload is None else as_workload(workload, system)
     if workload is None and system.arrival_rate.sum() == 0:
         raise Infeasible("no jobs arrive: there is nothing to simulate")
+    begin_state = None if start is None else checked_start(system, policy, start)
+    warmup = 0.0 if begin_state is not None and warmup is None else warmup
     finite = isinstance(workload, Sized)
     if isinstance(workload, Sized):
         jobs = min(jobs or len(workload), len(workload))
@@ -85,7 +91,9 @@ def simulate(
     interrupted, reached = False, None if until is None else False
     if progress is not None and will_compile(measuring.run):
         progress(SimulationProgress(0, jobs if until is None else None, 0.0, np.inf, 0.0, compiling=True))
-    if workload is None and _is_short(system, jobs):
+    if begin_state is not None:
+        measuring.begin_in(begin_state)
+    elif workload is None and _is_short(system, jobs):
         kinds, sizes = initial_jobs(system, measuring.initial_seed)
         measuring.run.begin_with(kinds, sizes, sizes)
     try:

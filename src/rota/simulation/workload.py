@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 
 from rota.arrays import Array, Int
 from rota.errors import BadSpec, Problem
-from rota.model import Exponential, System
+from rota.model import Exponential, SizeDistribution, System
 from rota.model.workload import CHUNK, Chunk
 
-__all__ = ["Jobs", "PoissonArrivals", "initial_jobs"]
+__all__ = ["Jobs", "PoissonArrivals", "initial_jobs", "what_is_left"]
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,19 @@ class PoissonArrivals:
 
 
 def initial_jobs(system: System, seed: np.random.SeedSequence) -> tuple[Int, Array]:
-    """Types and remaining sizes of jobs to begin with: as many of each type as run on average, λ_i E[S_i], under every stable policy.
-
-    What is left of a job that is seen at a random moment is a uniform part of a size that is chosen by its length.
-    """
+    """Types and remaining sizes of jobs to begin with: as many of each type as run on average, λ_i E[S_i], under every stable policy."""
     rng = np.random.default_rng(seed)
     counts = np.rint(system.offered_work).astype(np.int64)
-    left = []
-    for size, count in zip(system.sizes, counts.tolist(), strict=True):
-        seen = size.sample(rng, 64 * count)
-        chosen = rng.choice(seen, count, p=seen / seen.sum()) if count else seen
-        left.append(chosen * (1 - rng.random(count)))
+    left = [what_is_left(size, rng, count) for size, count in zip(system.sizes, counts.tolist(), strict=True)]
     order = rng.permutation(int(counts.sum()))
     return np.repeat(np.arange(len(counts)), counts)[order], np.concatenate(left)[order]
+
+
+def what_is_left(size: SizeDistribution, rng: np.random.Generator, count: int) -> Array:
+    """What is left of jobs that are seen at a random moment: a uniform part of a size that is chosen by its length."""
+    seen = size.sample(rng, 64 * count)
+    chosen = rng.choice(seen, count, p=seen / seen.sum()) if count else seen
+    return chosen * (1 - rng.random(count))
 
 
 def _alias(shares: Array) -> tuple[Array, Int]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 
+import numpy as np
 import pytest
 
 import rota
 from live_service import finished, open_service, plan_of, play, run, slots
 from rota.live.clock import boot_now
 from rota.live.errors import NoSuchJob
-from rota.live.messages import JobRequest
+from rota.live.messages import Explanation, JobRequest
 from rota.live.scheduling.forecast import Outlook
+from rota.live.scheduling.starts import Starts
+from rota.live.views.explain import with_forecast
 
 FOREVER = "sleep 99"
 
@@ -44,12 +47,14 @@ def test_first_come_first_served(tmp_path):
             many = service.submit(JobRequest(argv=["true"], type="small", array=(1, 30), hold=True)).ids
             after_many = run(service, "exit 0", type="small", after=many)
             assert (await said(after_many)).endswith(f", {many[19]} and 10 more to end.")
-            assert (await said(second)).startswith("It needs 1 slots (0 free). By 50 futures simulated from now, it starts in about ")
+            assert (await said(second)).startswith("It needs 1 slots (0 free). It starts within ")
             assert (await said(third)).startswith("1 job of type small is before it. It needs 1 slots (0 free).")
             last = await service.explain(fourth)
             assert last.text.startswith("2 jobs of type small are before it.")
-            assert (last.id, last.state, last.ahead, last.runs) == (fourth, "waiting", 2, 50)
-            assert 0 < last.start_median_s <= last.start_p90_s < 10
+            assert (last.id, last.state, last.ahead, last.runs, last.method) == (fourth, "waiting", 2, 99, "simulation")
+            assert last.text.endswith(" with 95 % (by 99 simulated futures).")
+            assert 0 < last.start_median_s <= last.start_p80_s <= last.start_p90_s <= last.start_p95_s < 20
+            assert last.at_least == []
             assert (await service.explain(first)).start_median_s is None
             with pytest.raises(NoSuchJob):
                 await service.explain(99)
@@ -60,9 +65,10 @@ def test_first_come_first_served(tmp_path):
 def test_a_rota(tmp_path):
     """A type without a place now is told where it has one, and when the rota moves on; a full one that its places are taken."""
     policy = rota.MSR([[2, 0], [0, 1]], [0.5, 0.5], "none", 0.001)
+    hours = slots(3).replace(service_rate=[1e-4, 1e-4])  # nothing is learnt in a moment about such jobs
 
     async def story():
-        async with open_service(tmp_path, plan_of(slots(3), policy)) as service:
+        async with open_service(tmp_path, plan_of(hours, policy)) as service:
             status = service.status()
             assert status.phase == "2 × small"
             assert status.policy == "nMSR"
@@ -75,7 +81,10 @@ def test_a_rota(tmp_path):
             assert "The rota moves on in about" in text
             text = (await service.explain(small[2])).text
             assert "The rota now has 2 × small: 2 places for its type, all taken." in text
-            assert (await service.explain(large)).start_median_s > 0
+            found = await service.explain(large)
+            assert found.text.endswith(" with 95 % (by the exact law of the rota).")
+            assert 0 < found.start_median_s < found.start_p80_s < found.start_p95_s
+            assert (found.method, found.runs) == ("theory", 0)
 
     play(tmp_path, story())
 
@@ -105,7 +114,7 @@ def test_an_own_class(tmp_path):
                 "It needs 2.5 slots (1.5 free). "
                 "No type of the plan encloses it, so it starts only when the policy leaves enough free capacity."
             )
-            assert found.runs == 50  # and it has an estimate, as others do
+            assert found.runs == 99  # and it has an estimate, as others do
             assert 0 < found.start_median_s < found.start_p90_s
 
     play(tmp_path, story())
@@ -125,7 +134,7 @@ def test_an_answer_is_of_one_moment(tmp_path, what, monkeypatch):
                 limit = time.monotonic() + 20
                 while job.state == "waiting" and time.monotonic() < limit:
                     time.sleep(0.005)
-                return [1.0] * 50
+                return Starts(times=(1.0,) * 50)
 
             monkeypatch.setattr(Outlook, "starts", slow)
             found = await service.explain(waits)
@@ -158,3 +167,50 @@ def test_the_learnt_sizes_are_what_counts(tmp_path):
             assert 60 < after < 160  # five jobs of 20 s each
 
     play(tmp_path, story())
+
+
+NOW = Explanation(id=7, state="waiting", text="It waits.", ahead=3)
+
+
+@pytest.mark.parametrize(
+    ("starts", "says", "bounds"),
+    [
+        (
+            Starts(times=tuple(range(60, 100 * 60, 60))),
+            "It starts within 50 min with probability 50 %, 80 min with 80 % and 95 min with 95 % (by 99 simulated futures).",
+            [],
+        ),
+        (
+            Starts(times=tuple(range(60, 10 * 60, 60))),
+            "It starts within 5 min with probability 50 % and 8 min with 80 %; for 95 % it is at least 9 min (by 9 simulated futures).",
+            ["start_p95_s"],
+        ),
+        (
+            Starts(times=(120.0,), cut=(7200.0, 9000.0)),
+            "For a start with probability 50 % it is at least 2 h (by 3 simulated futures; there was no time for more).",
+            ["start_median_s", "start_p80_s", "start_p90_s", "start_p95_s"],
+        ),
+        (
+            Starts(cut=(7200.0,)),
+            "It does not start in 1 simulated future, the shortest of which was followed for 2 h.",
+            ["start_median_s", "start_p80_s", "start_p90_s", "start_p95_s"],
+        ),
+        (
+            Starts(cut=(np.inf,) * 99),
+            "It does not start in 99 simulated futures.",
+            [],
+        ),
+    ],
+    ids=["all known", "few", "cut", "one", "never"],
+)
+def test_the_words_of_a_forecast(starts, says, bounds):
+    """Times in people's units; where futures were too few, or not followed far enough, `at least`."""
+    found = with_forecast(NOW, starts)
+    assert found.text == f"It waits. {says}"
+    assert found.at_least == bounds
+    assert (found.ahead, found.runs, found.method) == (3, starts.runs, "simulation")
+
+
+def test_without_a_future_nothing_is_said():
+    """No time for a single future: the explanation stays as it is."""
+    assert with_forecast(NOW, Starts()) == NOW

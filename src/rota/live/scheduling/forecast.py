@@ -1,8 +1,10 @@
-"""When will this job start? The present state is simulated forward many times, with the policy's own decisions.
+"""When will this job start?
+
+Under a rota without backfilling the exact law is known (`rota.analysis.job_times`), as long as what runs is what the rota asks for and
+sizes are exponential. For all other cases the present state is simulated forward many times, with the policy's own decisions.
 
 Unknown values are drawn at random: the remaining time of running jobs (their distribution, given how long they have run), the time that
-waiting jobs will take, and arrivals, at the rates and sizes that were learnt. The policy's own random numbers are drawn anew as well. The
-answer is the median and the 90 % quantile of the start over these futures.
+waiting jobs will take, and arrivals, at the rates and sizes that were learnt. The policy's own random numbers are drawn anew as well.
 
 The compiled simulator does this (`rota.simulation.ahead`). It knows jobs of types only; own jobs are added beside it: a running one gives
 its resources back at its end, a waiting one starts when the others leave enough free. Simplified: what suspended jobs keep is left out, and
@@ -13,13 +15,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
+from rota.analysis import TimeLaw
 from rota.arrays import Array, Int
+from rota.errors import Infeasible
+from rota.live.scheduling.law_of_start import law_of_start
 from rota.live.scheduling.play_forward import play_forward, still_needed
 from rota.live.scheduling.scheduler import OWN, Scheduler
+from rota.live.scheduling.starts import Starts
 from rota.model import System
 from rota.model.workload import Chunk
 from rota.simulation.ahead import Ahead, Present
@@ -28,6 +36,7 @@ from rota.simulation.streams import SystemArrivals
 
 __all__ = ["Outlook", "forecast"]
 
+RUNS = 99  # futures
 _FEW = 200  # jobs whose future the scheduler simulates in milliseconds
 _CALL_S = 0.01  # computing time per call: other threads wait meanwhile
 
@@ -39,25 +48,36 @@ def forecast(
     now: float,
     *,
     system: System | None = None,
-    runs: int = 50,
+    runs: int = RUNS,
     budget_s: float | None = None,
     seed: int = 0,
-) -> list[float]:
-    """Times from `now` until the job starts, in order, in as many futures as the budget allows. `served`: time in service, by job.
+    by_theory: bool = True,
+) -> Starts:
+    """When the job starts, from `now` on: exactly, or in as many futures as the budget allows. `served`: time in service, by job.
 
-    Arrivals and sizes are those of `system`, which may be learnt and differ from the plan's.
+    Arrivals and sizes are those of `system`, which may be learnt and differ from the plan's. `by_theory=False`: always by futures.
     """
-    return Outlook(scheduler, served, job, now, system).starts(runs, budget_s, seed)
+    return Outlook(scheduler, served, job, now, system, by_theory=by_theory).starts(runs, budget_s, seed)
 
 
 class Outlook:
     """A copy of the present state, to be simulated forward; the scheduler may change meanwhile."""
 
-    def __init__(self, scheduler: Scheduler, served: Mapping[int, float], job: int, now: float, system: System | None = None) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        served: Mapping[int, float],
+        job: int,
+        now: float,
+        system: System | None = None,
+        *,
+        by_theory: bool = True,
+    ) -> None:
         known = scheduler.system if system is None else system
+        self._law = law_of_start(scheduler, job, now, known) if by_theory else None
         keeps = scheduler.kept_when_suspended.any() and any(here.state == "suspended" for here in scheduler.started())
         exact = len(scheduler.jobs) <= _FEW and (keeps or bool(scheduler.own()))
-        self._play: Callable[[np.random.SeedSequence, float], float | None]
+        self._play: Callable[[np.random.SeedSequence, float], tuple[float, bool]]
         if exact:
             twin = scheduler.copy()
             self._play = lambda seed, until: play_forward(twin.copy(), served, job, now, known, seed, until)
@@ -66,20 +86,31 @@ class Outlook:
 
     def prepare(self) -> None:
         """Compiles what is needed, which takes a while if no simulation of this policy was run before."""
-        if isinstance(self._play, _Simulated):
+        if self._exact is None and isinstance(self._play, _Simulated):
             self._play.prepare()
 
-    def starts(self, runs: int = 50, budget_s: float | None = None, seed: int = 0) -> list[float]:
-        """Times until the job starts, in order, in as many futures as the budget allows: fewer if they run in Python."""
+    @cached_property
+    def _exact(self) -> TimeLaw | None:
+        """The law of the start, if theory holds and it does not take too long."""
+        with suppress(Infeasible):
+            return None if self._law is None else self._law().start
+        return None
+
+    def starts(self, runs: int = RUNS, budget_s: float | None = None, seed: int = 0) -> Starts:
+        """When the job starts: exactly, or in as many futures as the budget allows, fewer if they run in Python."""
         self.prepare()
+        if self._exact is not None:
+            return Starts(law=self._exact)
         budget_s = (2.0 if isinstance(self._play, _Simulated) else 0.5) if budget_s is None else budget_s
-        until, found = time.monotonic() + budget_s, []
+        started: list[float] = []
+        cut: list[float] = []
+        until = time.monotonic() + budget_s
         for number in range(runs):
-            start = self._play(np.random.SeedSequence([seed, number]), until) if time.monotonic() < until else None
-            if start is None:
+            if time.monotonic() >= until:
                 break
-            found.append(start)
-        return sorted(found)
+            reached, starts = self._play(np.random.SeedSequence([seed, number]), until)
+            (started if starts else cut).append(reached)
+        return Starts(tuple(sorted(started)), tuple(sorted(cut)))
 
 
 @dataclass
@@ -121,8 +152,8 @@ class _Simulated:
         ahead = Ahead(self._system, self._decider, self._present, np.ones(len(self._present.kinds)), np.random.SeedSequence(0))
         ahead.go_on(no_arrivals, -np.inf)
 
-    def __call__(self, seed: np.random.SeedSequence, until: float) -> float | None:
-        """One future: when the job starts in it; None if the computing time is over, or the job never starts."""
+    def __call__(self, seed: np.random.SeedSequence, until: float) -> tuple[float, bool]:
+        """One future: when the job starts in it, and True; how far it was followed, and False. That is for ever if the job never starts."""
         sizes, arrivals, policy = seed.spawn(3)
         draw, system = np.random.default_rng(sizes), self._system
         remaining = np.ones(len(self._present.kinds))
@@ -137,21 +168,21 @@ class _Simulated:
         now, step = self._now, float((1 / system.service_rate).min()) / 4
         while True:
             if time.monotonic() > until:
-                return None
+                return now - self._now, False
             ending = min(own_running, key=lambda own: own.end, default=None)
             stop = now + step if ending is None else min(now + step, ending.end)
             if not np.isfinite(stop) or (coming.over and ending is None and ahead.is_dead()):
-                return None  # nothing will ever happen
+                return np.inf, False  # nothing will ever happen
             began, free = time.monotonic(), ahead.state.free.copy()
             entries = ahead.go_on(coming.by(stop), stop)
             took = time.monotonic() - began
             if (start := ahead.start_of(entries, self._sequence)) is not None:
-                return max(start - self._now, 0.0)
+                return max(start - self._now, 0.0), True
             for own in list(own_waiting):
                 if (t := _first_fit(free, entries, ahead.state.demand, own.demand, now)) is None:
                     continue
                 if own.id == self._job:
-                    return max(t - self._now, 0.0)
+                    return max(t - self._now, 0.0), True
                 own_waiting.remove(own)
                 own_running.append(replace(own, end=stop + draw.exponential(own.mean)))
                 ahead.state.free[:] -= own.demand

@@ -20,8 +20,11 @@ _LONGER = 64  # draws of a size; if none exceeds the time served already, the re
 
 def play_forward(
     scheduler: Scheduler, served: Mapping[int, float], job: int, begin: float, system: System, seed: np.random.SeedSequence, until: float
-) -> float | None:
-    """One future of a scheduler (which is changed): when the job starts in it; None if the computing time is over, or it never starts."""
+) -> tuple[float, bool]:
+    """One future of a scheduler (which is changed): when the job starts in it, and True; how far it was followed, and False.
+
+    That is for ever if the job never starts.
+    """
     draw, now = np.random.default_rng(seed), begin
     scheduler.state.random[:] = seeded(seed)
     kinds = {id: here.kind for id, here in scheduler.jobs.items()}
@@ -53,16 +56,16 @@ def play_forward(
 
     while True:
         if time.monotonic() > until:
-            return None
+            return now - begin, False
         if stopping:  # simplified: stopping takes no time
             if obey(scheduler.stopped(stopping.pop(), now)):
-                return now - begin
+                return now - begin, True
             continue
         while ends and running.get(ends[0][1]) != ends[0][0]:
             heapq.heappop(ends)
         end = ends[0][0] if ends else np.inf
         if min(end, arrival, scheduler.wake) == np.inf:
-            return None  # nothing will ever happen
+            return np.inf, False  # nothing will ever happen
         if end <= min(arrival, scheduler.wake):
             now, id = heapq.heappop(ends)
             del running[id]
@@ -78,7 +81,7 @@ def play_forward(
             newest += 1
             arrival, coming = next(bursts) if bursts else (now + draw.exponential(1 / rate), 0)
         if obey(orders):
-            return now - begin
+            return now - begin, True
 
 
 def _bursts(system: System, seed: np.random.SeedSequence, begin: float) -> Iterator[tuple[float, int]]:

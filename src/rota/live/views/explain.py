@@ -10,13 +10,14 @@ from rota.live.executor import Executor
 from rota.live.jobs import Job, Request
 from rota.live.messages import Explanation
 from rota.live.scheduling.scheduler import OWN
+from rota.live.scheduling.starts import Starts
 from rota.live.views.phase import phase_of
 from rota.policy import policy_name
 
-__all__ = ["why_not", "with_futures"]
+__all__ = ["why_not", "with_forecast"]
 
 _MOST_NAMED = 20
-_FUTURES = 10  # the fewest futures for which the 90 % quantile is given
+_SAID = (0.5, 0.8, 0.95)  # probabilities of a start
 
 
 def why_not(executor: Executor, job: Job, request: Request) -> tuple[str, int | None]:
@@ -72,15 +73,34 @@ def why_not(executor: Executor, job: Job, request: Request) -> tuple[str, int | 
     return " ".join(sentences), ahead
 
 
-def with_futures(now: Explanation, starts_s: list[float]) -> Explanation:
+def with_forecast(now: Explanation, starts: Starts) -> Explanation:
     """Adds the forecast to an explanation."""
-    if not starts_s:
+    if starts.law is None and not starts.runs:
         return now
-    median, late = (float(np.quantile(starts_s, level)) for level in (0.5, 0.9))
-    if len(starts_s) < _FUTURES:
-        futures = f"{len(starts_s)} simulated future{'s' * (len(starts_s) > 1)}"
-        rough = f" By {futures} (there was no time for more), it starts in about {rough_duration(median)}."
-        return now.model_copy(update={"text": now.text + rough, "start_median_s": median, "runs": len(starts_s)})
-    soon = f"it starts in about {rough_duration(median)}, in nine of ten futures within {rough_duration(late)}"
-    expected = f" By {len(starts_s)} futures simulated from now, {soon}."
-    return now.model_copy(update={"text": now.text + expected, "start_median_s": median, "start_p90_s": late, "runs": len(starts_s)})
+    names = {0.5: "start_median_s", 0.8: "start_p80_s", 0.9: "start_p90_s", 0.95: "start_p95_s"}
+    found = {p: starts.quantile(p) for p in names}
+    update = {names[p]: None if bound and time == 0 else time for p, (time, bound) in found.items()} | {
+        "at_least": [names[p] for p, (time, bound) in found.items() if bound and time > 0],
+        "method": "simulation" if starts.law is None else "theory",
+        "runs": starts.runs,
+        "text": f"{now.text} {_in_words(starts)}",
+    }
+    return now.model_copy(update=update)
+
+
+def _in_words(starts: Starts) -> str:
+    futures = f"{starts.runs} simulated future{'s' * (starts.runs > 1)}"
+    by = "by the exact law of the rota" if starts.law is not None else f"by {futures}"
+    said = {f"{100 * p:g} %": starts.quantile(p) for p in _SAID}
+    known = [
+        f"{rough_duration(time)} with {'probability ' * (k == 0)}{p}" for k, (p, (time, bound)) in enumerate(said.items()) if not bound
+    ]
+    bounds = [f"{p} it is at least {rough_duration(time)}" for p, (time, bound) in said.items() if bound]
+    if starts.law is None and not starts.times:
+        reached, _ = starts.quantile(_SAID[0])
+        followed = f", the shortest of which was followed for {rough_duration(reached)}" if reached > 0 else ""
+        return f"It does not start in {futures}{followed}."
+    if not known:
+        return f"For a start with probability {bounds[0]} ({by}; there was no time for more)."
+    listed = ", ".join(known[:-1]) + " and " * (len(known) > 1) + known[-1]
+    return f"It starts within {listed}{f'; for {bounds[0]}' if bounds else ''} ({by})."
