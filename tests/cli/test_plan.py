@@ -23,7 +23,7 @@ def written(tmp_path_factory):
     """A plan with few jobs: its folder, and a file of the system."""
     folder = tmp_path_factory.mktemp("plan")
     paper_example(0.5).save(folder / "server.toml")
-    assert main(["plan", str(folder / "server.toml"), "--jobs", "5000", "--tuning", "0.2", "-o", str(folder)]) == 0
+    assert main(["plan", str(folder / "server.toml"), "--jobs", "5000", "--tuning", "0.2", "--optimum", "0", "-o", str(folder)]) == 0
     return folder
 
 
@@ -52,7 +52,7 @@ def test_nothing_else_is_overwritten_unasked(written, tmp_path, capsys):
 
 def test_a_plan_renews_its_own_files(written, tmp_path):
     """Into the same place a second time: plan.json and plan.html are written anew, without --force."""
-    quick = ["--jobs", "5000", "--tuning", "0.2", "-o", str(tmp_path)]
+    quick = ["--jobs", "5000", "--tuning", "0.2", "--optimum", "0", "-o", str(tmp_path)]
     for name in ("plan.json", "plan.html"):
         (tmp_path / name).write_bytes((written / name).read_bytes())
     paper_example(0.4).save(tmp_path / "other.toml")
@@ -72,7 +72,7 @@ def test_a_spec_edited_while_it_is_planned(tmp_path, monkeypatch):
         return plan(*arguments, **options)
 
     monkeypatch.setattr(rota, "plan", edited_meanwhile)
-    assert main(["plan", str(file), "--jobs", "5000", "--tuning", "0.2", "-o", str(tmp_path)]) == 0
+    assert main(["plan", str(file), "--jobs", "5000", "--tuning", "0.2", "--optimum", "0", "-o", str(tmp_path)]) == 0
     page = (tmp_path / "plan.html").read_text(encoding="utf-8")
     assert "the first version" in page
     assert "the second version" not in page
@@ -83,7 +83,7 @@ def test_compiling_is_said(monkeypatch, capsys):
     """While the simulator of a policy is compiled, progress says that, at once, and counts no jobs."""
     monkeypatch.setattr(sys.modules["rota.simulation.simulate"], "will_compile", lambda run: True)
     told = []
-    rota.plan(paper_example(0.5), jobs=5000, tuning_s=0.2, progress=told.append)
+    rota.plan(paper_example(0.5), jobs=5000, tuning_s=0.2, optimum_s=0, progress=told.append)
     at = next(k for k, progress in enumerate(told) if progress.step.startswith("fcfs"))
     assert (told[at].step, told[at].compiling) == ("fcfs: compiling its simulator, once on this machine", True)
     assert not told[at + 1].compiling
@@ -93,7 +93,7 @@ def test_compiling_is_said(monkeypatch, capsys):
 
 def test_json(written, tmp_path, capsys):
     """One object with the fields' Python names; --no-html writes the policy only; a prefix names the file."""
-    quick = ["--jobs", "5000", "--tuning", "0.2"]
+    quick = ["--jobs", "5000", "--tuning", "0.2", "--optimum", "0"]
     assert main(["plan", str(written / "server.toml"), *quick, "--json", "--no-html", "-o", str(tmp_path / "mine")]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.json"]

@@ -33,8 +33,8 @@ from rota.report import policy_colour, response_times_against_load
 from rota.report.style import policy_shape
 from rota.simulation import POLICY_NAMES as NAMES_OF_SIMULATION
 from rota.study import MSR_NAMES, grid, repeat
+from rota.study.plan_choice import title_of
 from rota.study.plan_policies import policies_of
-from rota.study.plan_words import title_of
 from rota.study.runs import measure
 from toy_policy import RECORD, LastTypeFirst, last_type_first
 
@@ -224,7 +224,7 @@ def test_a_new_policy_is_saved_and_swept(toy, tmp_path):
 
 def test_a_new_policy_is_planned_and_drawn(toy):
     """A plan compares it at its place, with its title; a chart has its colour and mark; the help lists it."""
-    plan = rota.plan(SYSTEM.scaled(load=0.5).with_preemption("none"), jobs=5000, tuning_s=0.05)
+    plan = rota.plan(SYSTEM.scaled(load=0.5).with_preemption("none"), jobs=5000, tuning_s=0.05, optimum_s=0)
     assert list(plan.results)[:4] == ["fcfs", "first-fit", "last-type-first", "easy"]
     assert not plan.limits["last-type-first"].proved
     assert title_of("last-type-first") == "the last type first"

@@ -16,7 +16,7 @@ from systems import paper_example
 @pytest.fixture(scope="module")
 def plan():
     """A quick plan at a load that not every policy carries."""
-    return rota.plan(paper_example(0.9), jobs=50_000, seed=1, tuning_s=0.2)
+    return rota.plan(paper_example(0.9), jobs=50_000, seed=1, tuning_s=0.2, optimum_s=0)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from typing import Any
 from rota.errors import BadSpec, Problem
 from rota.model import Preemption
 from rota.policy.codec import Codec, policy_from_dict, policy_to_dict
+from rota.policy.designed import register_designed
 from rota.policy.msr import MSR
 from rota.policy.registry import Policy, Record, register
 
@@ -59,7 +60,7 @@ def _read(kind: type[Policy], given: dict[str, Any]) -> Policy:
 IMPROVED_CODEC = Codec(write=_write, read=_read)
 
 
-def _register(preemption: Preemption, name: str, title: str, colour: str, mark: str) -> None:
+def _register(preemption: Preemption, name: str, title: str, colour: str, mark: str, plan: int) -> None:
     register(
         Record(
             name=name,
@@ -75,11 +76,15 @@ def _register(preemption: Preemption, name: str, title: str, colour: str, mark: 
             codec="rota.policy.improved:IMPROVED_CODEC",
             designed=True,
             draws=preemption == "none",
+            plan=plan,
             looks_at="lengths",  # with full preemption gaps are filled in the order of arrival
             stability_note="as its base",
         )
     )
+    register_designed(name, _DESIGNER)
 
 
-_register("full", "improved pMSR", "the improved rota", "#040018", "square")
-_register("none", "improved nMSR", "the improved rota without preemption", "#170041", "diamond")
+_DESIGNER = "rota.design.named:design_improved_named"
+_register("full", "improved pMSR", "the improved rota", "#040018", "square", 72)
+_register("none", "improved nMSR", "the improved rota without preemption", "#170041", "diamond", 92)
+register_designed("improved", _DESIGNER)  # which of them, the system says

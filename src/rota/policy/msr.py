@@ -19,6 +19,7 @@ from rota.arrays import Array, Int
 from rota.display import html_table, html_title, number, per_cent, rota_rows
 from rota.errors import BadSpec, Problem
 from rota.model import Preemption
+from rota.policy.designed import register_designed
 from rota.policy.registry import Policy, Record, register
 
 __all__ = ["MSR", "Backfill", "EmptySlots", "Opening", "Route", "is_strongly_connected", "msr_name", "repeats_itself", "stationary_law"]
@@ -306,6 +307,7 @@ def _register(preemption: Preemption, backfill: Backfill, title: str, colour: st
             stability_note=note,
         )
     )
+    register_designed(msr_name(preemption, backfill), "rota.design.named:design_rota_named")
 
 
 _register("full", False, "the rota", "#0072B2", "square", 71, "designed for the load")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rota.capacity import Load
-from rota.errors import RotaError
+from rota.errors import Infeasible, NotConverged, RotaError
 from rota.model import System
 from rota.policy import MSR, Policy, record_of
 from rota.simulation import Result, simulate
@@ -64,7 +64,10 @@ def against_load(
     time_limit_s: float,
     tell: Callable[[str], None],
 ) -> list[dict[str, Any]]:
-    """A row per policy and load, with rotas redesigned for each load. `known` are the results at the system's own `load`."""
+    """A row per policy and load, with rotas redesigned for each load. `known` are the results at the system's own `load`.
+
+    A policy that cannot be made for a load has no row there.
+    """
     rows = []
     for at in loads_around(load.load):
         tell(f"load {at:.2f}")
@@ -73,7 +76,12 @@ def against_load(
             continue
         there = load.scaled(at / load.load)
         policies = policies_of(there.system, design_rotas(there, jobs=jobs, seed=seed + 1, time_limit_s=time_limit_s))
-        rows += [_row(at, name, run(there.system, policy, jobs, seed)) for name, policy in policies.items()]
+        for name, policy in policies.items():
+            if name in known:
+                try:
+                    rows.append(_row(at, name, run(there.system, policy, jobs, seed)))
+                except (Infeasible, NotConverged):  # an improved rota whose tables cannot be made at this load
+                    continue
     return rows
 
 
