@@ -73,6 +73,7 @@ def test_a_limit_excludes_who_may_break_it(results):
     assert list(choice.excluded) == ["fcfs"]
     assert choice.excluded["fcfs"].startswith("'type3' takes ")
     assert "the limit is" in choice.excluded["fcfs"]
+    assert "of those that keep the limits" in choice.reason
     assert f"Excluded by the limits: fcfs ({choice.excluded['fcfs']})." in choice.reason
     assert choice.keeps_limits
 
@@ -83,6 +84,7 @@ def test_an_interval_that_reaches_the_limit_is_not_enough(results):
     mean, interval = first.response_time[0], first.response_time_interval[0]
     near = choose({"first-fit": first, "nMSR": results["nMSR"]}, dict.fromkeys(results, WIDE), 0.4, limits={"type1": mean + interval / 2})
     assert near.name == "nMSR"
+    assert near.reason.startswith("It is the only one that is sure to keep the limits.")
     assert "too near to the limit of" in near.excluded["first-fit"]
     assert choose(
         {"first-fit": first, "nMSR": results["nMSR"]}, dict.fromkeys(results, WIDE), 0.4, limits={"type1": mean + interval}
@@ -96,8 +98,16 @@ def test_if_none_keeps_the_limits_the_nearest_is_named(results):
     assert choice.name == "nMSR"
     assert not choice.keeps_limits
     assert set(choice.excluded) == set(results)
-    assert choice.reason.startswith("No policy is sure to keep the limits. This one comes nearest: 'type1' takes ")
+    assert choice.reason.startswith("Under it 'type1' takes ")
     assert choice.reason.count("fcfs (") == 1
+    assert "No policy can keep a limit below the mean size, which is 1 for 'type1'." in choice.reason
+
+
+def test_the_nearest_is_not_the_luckiest(base, results):
+    """A low mean with a wide interval is not nearer to a limit than a mean that is known well."""
+    lucky = replace(results["nMSR"], response_time_interval=100 * base.response_time)
+    choice = choose({"easy": results["easy"], "nMSR": lucky}, dict.fromkeys(results, WIDE), 0.4, limits={"type1": 0.1})
+    assert choice.name == "easy"
 
 
 def test_a_type_without_a_mean_keeps_no_limit(base, results):

@@ -251,6 +251,7 @@ def _types(plan: Plan) -> str:
 def _comparison(plan: Plan) -> str:
     rows, table = [], plan.table()
     judged, best = plan.objective != "mean", plan.optimum
+    stops = bool((table["preemption_rate"] > 0).any())
     for row in table.to_dicts():
         settled = row["stable"] and not np.isnan(row["mean_response_time"])
         none = row["objective_difference"] is None
@@ -266,12 +267,12 @@ def _comparison(plan: Plan) -> str:
                 plus_minus(row["objective_difference_interval"]) if settled and not none else "",
                 *((f"{row['above_optimum']:.0%}" if settled else "",) if best.reference is not None else ()),
                 *(value(row[p]) if settled else "" for p in ("p50", "p95", "p99")),
-                value(row["preemption_rate"]),
+                *((value(row["preemption_rate"]),) if stops else ()),
             )
         )
     head = ["policy", "mean", "", *((plan.measure.head, "") if judged else ()), "difference", ""]
     head += [("above optimum" if best.settled else "above bound")] if best.reference is not None else []
-    head += ["50% below", "95% below", "99% below", "preemptions"]
+    head += ["50% below", "95% below", "99% below", *(["preemptions"] if stops else [])]
     chosen = table["policy"].to_list().index(plan.recommended_name)
     errors = "".join(f'<p class="note">{escape(name)}: {escape(text)}</p>' for name, text in plan.comparison.errors.items())
     of = f" of the {plan.measure.title}" if judged else ""
@@ -282,7 +283,7 @@ def _comparison(plan: Plan) -> str:
 Differences{escape(of)} are to {escape(plan.recommended_name)} and on the same jobs;
 ± is a 95% confidence interval.{escape(at_once)} {escape(plan.reason)}</p>
 {html_table(head, rows, chosen=chosen)}
-<p class="note">Preemptions per unit of time.{escape(_above(plan))}</p>{remark}{errors}
+<p class="note">{"Preemptions per unit of time." if stops else "No policy stops a job."}{escape(_above(plan))}</p>{remark}{errors}
 {_chart("tails")}"""
 
 

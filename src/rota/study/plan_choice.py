@@ -64,25 +64,28 @@ def choose(
     kept = {name: result for name, result in settled.items() if name not in broken}
     if not kept:
         return _nearest(settled, limits or {}, broken)
-    name, reason = _best(kept, growth, load, measure, pairs)
+    name, reason = _best(kept, growth, load, measure, pairs, bool(broken))
     if broken:
         reason += f"\nExcluded by the limits: {'; '.join(f'{other} ({text})' for other, text in broken.items())}."
     return Choice(name, reason, broken, True)
 
 
-def _best(kept: dict[str, Result], growth: dict[str, Limit], load: float, measure: Measure, pairs: int) -> tuple[str, str]:
+def _best(kept: dict[str, Result], growth: dict[str, Limit], load: float, measure: Measure, pairs: int, limited: bool) -> tuple[str, str]:
     """The simplest of the policies that may have the lowest value, with room to grow; and the reason."""
     best = min(kept, key=lambda name: measure.value(kept[name]))
     alike = [name for name in kept if name == best or _same(kept[name], kept[best], measure, pairs)]
     can_grow = [name for name in alike if growth[name].scaling(load) >= _GROWTH]
     chosen = (can_grow or alike)[0]
     others = [name for name in alike if name != chosen]
+    if len(kept) == 1 and limited:
+        return chosen, "It is the only one that is sure to keep the limits."
     if len(kept) == 1:
         return chosen, "It is the only one whose mean response time is known: under the others jobs pile up, or too few are done."
     if not others:
         sure = all(name == chosen or measure.difference(result, kept[chosen], pairs).significant for name, result in kept.items())
         how = ", and the difference is significant" if sure else "; not every difference is significant: simulate more jobs to be sure"
-        return chosen, f"It has the lowest {measure.title} of all policies compared{how}."
+        among = "of those that keep the limits" if limited else "of all policies compared"
+        return chosen, f"It has the lowest {measure.title} {among}{how}."
     reason = f"It is as good as {listed(others)}: differences are within the error of the simulation, or below {_SAME:.0%}.\n"
     if can_grow and chosen != alike[0]:
         return chosen, reason + f"{start(title_of(alike[0]))} is simpler, but leaves less than {_GROWTH - 1:.0%} for load to grow."
@@ -115,16 +118,22 @@ def _breaks(result: Result, limits: Mapping[str, float]) -> str:
 
 
 def _nearest(settled: dict[str, Result], limits: Mapping[str, float], broken: dict[str, str]) -> Choice:
-    """Where no policy keeps the limits: the one whose mean is least above its limit, for the type that is furthest above."""
+    """Where no policy keeps the limits: the one whose interval reaches least above its limit, for the type where it reaches furthest."""
 
     def excess(result: Result) -> float:
-        times = [result.response_time[result.system.names.index(name)] / limit for name, limit in limits.items()]
-        return float(np.max(np.where(np.isnan(times), np.inf, times)))
+        places = [result.system.names.index(name) for name in limits]
+        reach = (result.response_time + result.response_time_interval)[places] / np.array(list(limits.values()))
+        return float(np.where(np.isnan(reach), np.inf, reach).max())
 
     name = min(settled, key=lambda name: excess(settled[name]))
     others = "; ".join(f"{other} ({text})" for other, text in broken.items() if other != name)
-    reason = f"No policy is sure to keep the limits. This one comes nearest: {broken[name]}."
-    return Choice(name, reason + (f"\nThe others: {others}." if others else ""), broken, False)
+    reason = f"Under it {broken[name]}."
+    system = settled[name].system
+    for kind, limit in limits.items():
+        size = float(1 / system.service_rate[system.names.index(kind)])
+        if limit < size:
+            reason += f"\nNo policy can keep a limit below the mean size, which is {time_words(system, size)} for '{kind}'."
+    return Choice(name, reason + (f"\nUnder the others: {others}." if others else ""), broken, False)
 
 
 # -------------------------------------------------------------------------------------------------------------------- words

@@ -138,11 +138,11 @@ def _against(plan: Plan, other: str) -> str:
     measure = plan.measure
     difference, value = plan.objective_difference(other), measure.value(result)
     if not difference.significant:
-        takes = "takes" if measure.objective == "mean" else f"has a {measure.title} of"
-        return f"{start(title_of(other))} {takes} {value:.4g} ± {measure.interval(result):.2g}: no significant difference."
+        takes = f"{start(title_of(other))} takes" if measure.objective == "mean" else f"By the same measure {title_of(other)} has"
+        return f"{takes} {value:.4g} ± {measure.interval(result):.2g}: no significant difference."
     apart = f"{abs(difference.mean):.3g} ± {difference.interval:.2g} {'more' if difference.mean > 0 else 'less'}"
     if measure.objective != "mean":
-        return f"{start(title_of(other))} has a {measure.title} of {value:.4g} ({apart})."
+        return f"By the same measure {title_of(other)} has {value:.4g} ({apart})."
     return f"{start(title_of(other))} takes {_times(value / measure.value(chosen))}: {value:.4g} ({apart})."
 
 
@@ -174,8 +174,8 @@ def _rota_words(plan: Plan) -> list[str]:
     difference = plan.difference(backfilled)
     if not difference.significant:
         return [f"The rota with backfilling takes {filled.mean_response_time:.4g}: no significant difference at this load."]
-    more = f"{difference.mean:.3g} ± {difference.interval:.2g}"
-    return [f"The rota with backfilling takes {filled.mean_response_time:.4g} at this load, {more} more."]
+    apart = f"{abs(difference.mean):.3g} ± {difference.interval:.2g} {'more' if difference.mean > 0 else 'less'}"
+    return [f"The rota with backfilling takes {filled.mean_response_time:.4g} at this load, {apart}."]
 
 
 def beside_the_paper(plan: Plan) -> str:
