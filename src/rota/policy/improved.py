@@ -85,6 +85,6 @@ def _register(preemption: Preemption, name: str, title: str, colour: str, mark: 
 
 
 _DESIGNER = "rota.design.named:design_improved_named"
-_register("full", "improved pMSR", "the improved rota", "#E7298A", "square", 72)
-_register("none", "improved nMSR", "the improved rota without preemption", "#00843D", "diamond", 92)
+_register("full", "improved pMSR", "the improved rota", "#13199C", "square", 72)
+_register("none", "improved nMSR", "the improved rota without preemption", "#871EFF", "diamond", 92)
 register_designed("improved", _DESIGNER)  # which of them, the system says

@@ -316,4 +316,4 @@ _register("setup", False, "the rota with setups", "#882255", "triangle-down", 81
 _register("full", True, "the rota with backfilling", "#47D2E8", "triangle-up", 70, "not proved")
 _register("none", True, "the rota with backfilling, without preemption", "#AB6D6C", "cross", 90, "not proved")
 _register("setup", True, "the rota with setups and backfilling", "#BE6DF2", "circle", 80, "not proved")
-_register("none", "hold", "the rota with backfilling that the queues hold, without preemption", "#871EFF", "square", None, "not proved")
+_register("none", "hold", "the rota with backfilling that the queues hold, without preemption", "#170041", "square", None, "not proved")
