@@ -71,7 +71,7 @@ def choose(
 
 
 def _best(kept: dict[str, Result], growth: dict[str, Limit], load: float, measure: Measure, pairs: int, limited: bool) -> tuple[str, str]:
-    """The simplest of the policies that may have the lowest value, with room to grow; and the reason."""
+    """The simplest of the policies that may have the lowest value, of those that allow load to grow; and the reason."""
     best = min(kept, key=lambda name: measure.value(kept[name]))
     alike = [name for name in kept if name == best or _same(kept[name], kept[best], measure, pairs)]
     can_grow = [name for name in alike if growth[name].scaling(load) >= _GROWTH]
