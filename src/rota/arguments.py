@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import signature
@@ -18,8 +19,22 @@ from typing import Any, ParamSpec, TypeVar
 
 from rota.errors import BadSpec, Problem
 
-__all__ = ["checked_path", "is_real", "parse_json", "read_text", "whole", "whole_file", "with_parameters_of", "write_text"]
+__all__ = [
+    "checked_path",
+    "is_real",
+    "parse_duration",
+    "parse_json",
+    "read_text",
+    "whole",
+    "whole_file",
+    "with_parameters_of",
+    "write_text",
+]
 
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?\s*(?:ms|s|min|m|h|d)\s*)+")
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)")
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -36,6 +51,23 @@ def whole(place: str, value: object, least: int) -> int:
     if value < least:  # type: ignore[operator]
         raise BadSpec([Problem(place, f"must be at least {least:,}", value)])
     return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def parse_duration(text: str, place: str, unit_s: float | None = 1.0) -> float:
+    """The length of `90`, `90s`, `5m`, `1h30m` or `2 d`, in units of this many seconds; a plain number is in these units already.
+
+    Where the unit is not known (None), only a plain number has a meaning.
+    """
+    text = text.strip()
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    if not _DURATION.fullmatch(text):
+        plain = "90 (seconds)" if unit_s == 1.0 else "90 (units of time)"
+        raise BadSpec([Problem(place, f"must be a duration: {plain}, 90s, 5m, 1h30m or 2d", text)])
+    if unit_s is None:
+        rule = 'has a unit, and the system does not say its own: give a plain number, or time_unit = "h" at the top of its file'
+        raise BadSpec([Problem(place, rule, text)])
+    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text)) / unit_s
 
 
 def checked_path(path: object, place: str = "file") -> Path:

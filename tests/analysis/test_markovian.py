@@ -10,6 +10,7 @@ import rota
 from rota.analysis import TypeQueue, analyze
 from rota.analysis.markovian import condensed, markovian_levels, solve_markovian
 from rota.analysis.max_weight import max_weight_collapse
+from rota.errors import Infeasible
 from rota.policy import MSR
 from rota.process import build_process
 from rotas import PREEMPTIONS, paper_case, systems_and_rotas

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.arguments import parse_duration
 from rota.cli import live_parts
 from rota.display import duration
 from stub_scheduler import start, until
@@ -87,7 +88,7 @@ def test_nobody_there(directory, run):
 @given(st.floats(0.01, 1e8))
 def test_a_duration_reads_back(seconds):
     """What is written can be read, and is right to a twentieth."""
-    assert live_parts.parse_duration(duration(seconds), "it") == pytest.approx(seconds, rel=0.05)
+    assert parse_duration(duration(seconds), "it") == pytest.approx(seconds, rel=0.05)
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=20, unique=True))

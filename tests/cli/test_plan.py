@@ -23,7 +23,7 @@ def written(tmp_path_factory):
     """A plan with few jobs: its folder, and a file of the system."""
     folder = tmp_path_factory.mktemp("plan")
     paper_example(0.5).save(folder / "server.toml")
-    assert main(["plan", str(folder / "server.toml"), "--jobs", "5000", "--tuning", "0.2", "-o", str(folder)]) == 0
+    assert main(["plan", str(folder / "server.toml"), "--jobs", "5000", "--tuning", "0.2", "--optimum", "0", "-o", str(folder)]) == 0
     return folder
 
 
@@ -52,7 +52,7 @@ def test_nothing_else_is_overwritten_unasked(written, tmp_path, capsys):
 
 def test_a_plan_renews_its_own_files(written, tmp_path):
     """Into the same place a second time: plan.json and plan.html are written anew, without --force."""
-    quick = ["--jobs", "5000", "--tuning", "0.2", "-o", str(tmp_path)]
+    quick = ["--jobs", "5000", "--tuning", "0.2", "--optimum", "0", "-o", str(tmp_path)]
     for name in ("plan.json", "plan.html"):
         (tmp_path / name).write_bytes((written / name).read_bytes())
     paper_example(0.4).save(tmp_path / "other.toml")
@@ -72,7 +72,7 @@ def test_a_spec_edited_while_it_is_planned(tmp_path, monkeypatch):
         return plan(*arguments, **options)
 
     monkeypatch.setattr(rota, "plan", edited_meanwhile)
-    assert main(["plan", str(file), "--jobs", "5000", "--tuning", "0.2", "-o", str(tmp_path)]) == 0
+    assert main(["plan", str(file), "--jobs", "5000", "--tuning", "0.2", "--optimum", "0", "-o", str(tmp_path)]) == 0
     page = (tmp_path / "plan.html").read_text(encoding="utf-8")
     assert "the first version" in page
     assert "the second version" not in page
@@ -83,7 +83,7 @@ def test_compiling_is_said(monkeypatch, capsys):
     """While the simulator of a policy is compiled, progress says that, at once, and counts no jobs."""
     monkeypatch.setattr(sys.modules["rota.simulation.simulate"], "will_compile", lambda run: True)
     told = []
-    rota.plan(paper_example(0.5), jobs=5000, tuning_s=0.2, progress=told.append)
+    rota.plan(paper_example(0.5), jobs=5000, tuning_s=0.2, optimum_s=0, progress=told.append)
     at = next(k for k, progress in enumerate(told) if progress.step.startswith("fcfs"))
     assert (told[at].step, told[at].compiling) == ("fcfs: compiling its simulator, once on this machine", True)
     assert not told[at + 1].compiling
@@ -93,7 +93,7 @@ def test_compiling_is_said(monkeypatch, capsys):
 
 def test_json(written, tmp_path, capsys):
     """One object with the fields' Python names; --no-html writes the policy only; a prefix names the file."""
-    quick = ["--jobs", "5000", "--tuning", "0.2"]
+    quick = ["--jobs", "5000", "--tuning", "0.2", "--optimum", "0"]
     assert main(["plan", str(written / "server.toml"), *quick, "--json", "--no-html", "-o", str(tmp_path / "mine")]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.json"]
@@ -101,7 +101,50 @@ def test_json(written, tmp_path, capsys):
     assert found["load"]["load"] == pytest.approx(0.5)
     assert found["rota"]["mean_response_time"] <= found["balanced"]["mean_response_time"]
     assert found["rota"]["exact"] is found["balanced"]["exact"] is True
-    assert {"by_load", "rota", "explanation", "seed", "version"} < set(found)
+    assert {"by_load", "rota", "explanation", "seed", "version", "optimum", "worse_off", "pairs"} < set(found)
+    assert (found["objective"], found["type_limits"], found["excluded"], found["keeps_limits"]) == ("mean", {}, {}, True)
+    assert found["optimum"]["lower_bound"] is None
+
+
+def test_objective_and_limits(written, tmp_path, capsys):
+    """They change what is recommended and printed, are in the JSON, and the page's command repeats them."""
+    quick = ["--jobs", "5000", "--tuning", "0.2", "--optimum", "60", "-o", str(tmp_path)]
+    limits = ["--limit", "type1=1e-9", "--limit", "type2=100"]
+    assert main(["plan", str(written / "server.toml"), *quick, "--objective", "slowdown", *limits]) == 2
+    assert "--limit.type1: must be a duration" in capsys.readouterr().err
+    limits = ["--limit", "type1=0.001", "--limit=type2=100"]
+    assert main(["plan", str(written / "server.toml"), *quick, "--objective", "slowdown", *limits]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("No policy is sure to keep the limits; nearest is ")
+    assert "slowdown" in next(line for line in shown.splitlines() if line.lstrip().startswith("policy "))
+    assert "above" in next(line for line in shown.splitlines() if line.lstrip().startswith("policy "))
+    assert "--objective=slowdown --limit=type1=0.001 --limit=type2=100" in (tmp_path / "plan.html").read_text(encoding="utf-8")
+    assert main(["plan", str(written / "server.toml"), *quick, "--no-html", "--json", *limits]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["type_limits"] == {"type1": 0.001, "type2": 100.0}
+    assert not found["keeps_limits"]
+    assert found["recommended"] in found["excluded"]
+    assert found["optimum"]["lower_bound"] > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--objective", "speed"], 'Invalid value "speed" for --objective'),
+        (["--limit", "render=3"], "--limit.render: no such type (there are: type1, type2, type3)"),
+        (["--limit", "type1=-3"], "--limit.type1: must be a duration: 90 (units of time)"),
+        (["--limit", "type1=0"], "--limit.type1: must be a positive time"),
+        (["--limit", "type1=3h"], "--limit.type1: has a unit, and the system does not say its own"),
+        (["--limit", "type1"], "--limit: must be TYPE=TIME, as render=12h"),
+        (["--limit", "type1=3", "--limit", "type1=4"], "--limit type1: is given twice"),
+        (["--optimum", "-1"], "optimum_s: must not be negative"),
+    ],
+)
+def test_wrong_use(written, tmp_path, capsys, options, message):
+    """It ends with 2 and says what is wrong, before any work, and writes nothing."""
+    assert main(["plan", str(written / "server.toml"), "-o", str(tmp_path), *options]) == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_overload(tmp_path, capsys):

@@ -7,6 +7,7 @@ import pytest
 import rota
 from own import own as own
 from rota.policy import POLICY_NAMES, as_policies, as_policy, save_policy
+from systems import paper_example
 
 
 def test_names_and_policies():
@@ -35,8 +36,10 @@ def test_functions_of_ones_own(own):
 
 def test_what_is_none():
     """Anything else is refused with what there is, at the place that the caller names."""
-    with pytest.raises(rota.BadSpec, match=r"policies: must be one of fcfs, .*, rotary, a policy file, or your own as module:function"):
-        as_policy("best-fit", place="policies", more=["rotary"])
+    with pytest.raises(rota.BadSpec, match=r"policies: must be one of fcfs, .*, improved, a policy file, or your own as module:function"):
+        as_policy("best-fit", paper_example(), place="policies")
+    with pytest.raises(rota.BadSpec, match=r"must be one of fcfs, .*, randomized-timers, a policy file"):
+        as_policy("nMSR")  # there is no system to design it for
     with pytest.raises(rota.BadSpec, match=r"must be a policy or its name"):
         as_policy(3)
     with pytest.raises(rota.BadSpec, match="must not be empty"):

@@ -16,6 +16,7 @@ from live_service import run as submit
 from reference_simulator import Given, assert_agrees
 from rota.decide import Description, Rule, built_in, decider_of, describe, new_state, seeded, suits
 from rota.policy import (
+    DESIGNED_NAMES,
     POLICY_NAMES,
     policy_from_dict,
     policy_name,
@@ -33,8 +34,8 @@ from rota.report import policy_colour, response_times_against_load
 from rota.report.style import policy_shape
 from rota.simulation import POLICY_NAMES as NAMES_OF_SIMULATION
 from rota.study import MSR_NAMES, grid, repeat
+from rota.study.plan_choice import title_of
 from rota.study.plan_policies import policies_of
-from rota.study.plan_words import title_of
 from rota.study.runs import measure
 from toy_policy import RECORD, LastTypeFirst, last_type_first
 
@@ -153,11 +154,11 @@ def test_the_table_in_the_docs():
 
 @pytest.mark.parametrize("verb", ["simulate", "compare", "sweep", "serve"])
 def test_the_help_lists_all(verb):
-    """The help of a verb that takes a policy has every name; that of a sweep has the rotas too."""
+    """The help of a verb that takes a policy has every name, and those that are designed for the system."""
     command = [sys.executable, "-m", "rota.cli", verb, "--help"]  # a process of its own: help that was shown once is not made again
     shown = subprocess.run(command, env={**os.environ, "COLUMNS": "600"}, capture_output=True, text=True, check=True, timeout=120).stdout
     assert ", ".join(POLICY_NAMES) in shown
-    assert (", ".join(MSR_NAMES) in shown) == (verb == "sweep")
+    assert ", ".join(DESIGNED_NAMES) in shown
     assert "{" not in shown
 
 
@@ -228,7 +229,7 @@ def test_a_new_policy_is_saved_and_swept(toy, tmp_path):
 
 def test_a_new_policy_is_planned_and_drawn(toy):
     """A plan compares it at its place, with its title; a chart has its colour and mark; the help lists it."""
-    plan = rota.plan(SYSTEM.scaled(load=0.5).with_preemption("none"), jobs=5000, tuning_s=0.05)
+    plan = rota.plan(SYSTEM.scaled(load=0.5).with_preemption("none"), jobs=5000, tuning_s=0.05, optimum_s=0)
     assert list(plan.results)[:4] == ["fcfs", "first-fit", "last-type-first", "easy"]
     assert not plan.limits["last-type-first"].proved
     assert title_of("last-type-first") == "the last type first"

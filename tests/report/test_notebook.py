@@ -49,7 +49,7 @@ MAKERS = {
     "growing": lambda: rota.simulate(SYSTEM.scaled(load=1.5), "fcfs", jobs=20_000, seed=1),
     "replications": lambda: rota.replicate(SYSTEM, "first-fit", replications=3, jobs=5000),
     "comparison": lambda: rota.compare(SYSTEM.scaled(load=0.9), ["first-fit", "fcfs", "server-filling", ROTA], jobs=20_000, seed=1),
-    "plan": lambda: rota.plan(SYSTEM, jobs=5000, tuning_s=0.05),
+    "plan": lambda: rota.plan(SYSTEM, jobs=5000, tuning_s=0.05, optimum_s=0),
     "trace": trace,
     "sweep": lambda: rota.sweep(SYSTEM, ["first-fit"], jobs=2000, workers=0),
     "max-weight": lambda: rota.MaxWeight("none"),

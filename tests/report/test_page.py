@@ -10,13 +10,14 @@ import pytest
 
 import rota
 from rota.report import plan_html
+from rota.study.plan_optimum import Optimum
 from systems import paper_example
 
 
 @pytest.fixture(scope="module")
 def plan():
     """A quick plan at a load that not every policy carries."""
-    return rota.plan(paper_example(0.9), jobs=50_000, seed=1, tuning_s=0.2)
+    return rota.plan(paper_example(0.9), jobs=50_000, seed=1, tuning_s=0.2, optimum_s=0)
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +76,39 @@ def test_what_always_runs_is_drawn_once(plan):
     other = plan_html(replace(plan, rota=alone, recommended_name="first-fit"))
     assert "always: 1 type1, 4 type2" in other
     assert "It is not recommended at this load" in visible(other)
+
+
+def test_the_page_draws_what_is_recommended(plan):
+    """Of an improved rota it draws the base and says how it goes on; for another kind of policy the title says that the rota is not it."""
+    base = plan.results["improved nMSR"].policy.base
+    improved = plan_html(replace(plan, recommended_name="improved nMSR"))
+    drawn = rota.report.packing.schedule_table(base, plan.system, common=True)["schedule"].unique().to_list()
+    assert all(label in improved for label in drawn)
+    assert "What runs together under the base of the improved rota" in improved
+    assert "The improved rota to run, and its base" in visible(improved)
+    assert "looks at the queues" in visible(improved)
+    other = plan_html(replace(plan, recommended_name="first-fit"))
+    assert "The best rota, which is not the policy recommended" in visible(other)
+    assert "What the best rota would run together; recommended is First-Fit" in other
+    assert "looks at the queues" not in visible(other)
+
+
+def test_objective_limits_and_optimum_are_on_the_page(plan):
+    """What was asked for stands at the top, its numbers in the table; where no policy keeps the limits, the heading says that."""
+    best = Optimum(lower_bound=4.0, mean=4.5)
+    asked = replace(plan, objective="worst-type", type_limits={"type1": 2.0}, keeps_limits=False, optimum=best)
+    text = visible(plan_html(asked))
+    assert "by the largest mean response time of a type by its mean size · on average type1 at most 2" in text
+    assert "<h1>No policy is sure to keep the limits; nearest is" in text
+    assert "worst type</th>" in text
+    assert "above optimum</th>" in text
+    assert "how much longer the mean is than 4.5, that of the best policy possible" in text
+    bound = visible(plan_html(replace(plan, optimum=Optimum(lower_bound=4.0))))
+    assert "above bound</th>" in bound
+    assert "which no policy can be below (proved)" in bound
+    remark = visible(plan_html(replace(plan, optimum=Optimum(remark="Not known: too large."))))
+    assert "Not known: too large." in remark
+    assert "above" not in remark[remark.index("All policies on the same jobs") : remark.index("Not known: too large.")]
 
 
 def test_the_page_loads_nothing(page):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import rota
+from rota.simulation import compare_relative
 from rotas import paper_rota
 from systems import paper_example
 
@@ -73,6 +74,43 @@ def test_significance(comparison):
     assert rota.compare_pair(rotating, best).mean > 0
     same = rota.compare_pair(best, best)
     assert (same.mean, same.interval, same.significant) == (0.0, 0.0, False)
+
+
+def test_differences_hold_for_all_pairs_at_once(comparison):
+    """The intervals of the table are those of all six pairs: wider than that of one pair alone, and said to be so; one pair needs none."""
+    first, best = comparison.results[0], comparison.best
+    assert comparison.pairs == 6
+    alone, at_once = rota.compare_pair(first, best), rota.compare_pair(first, best, comparisons=6)
+    assert alone.mean == at_once.mean
+    assert alone.interval < at_once.interval == comparison.table()["worse_interval"][0]
+    assert "all 6 pairs" in comparison._repr_html_()
+    two = rota.compare(paper_example(0.6), ["first-fit", "easy"], jobs=5000)
+    assert two.pairs == 1
+    assert "pairs" not in two._repr_html_()
+    with pytest.raises(rota.BadSpec, match="comparisons: must be at least 1"):
+        rota.compare_pair(first, best, comparisons=0)
+
+
+def test_a_name_is_designed_for_the_system():
+    """ "nMSR" and "improved" are designed first; one that cannot be designed is an error of its own, a wrong name is wrong use."""
+    system = paper_example(0.7)
+    found = rota.compare(system, ["first-fit", "improved", "nMSR", "sMSR"], jobs=5000)
+    assert found.labels == ("first-fit", "improved nMSR", "nMSR")
+    assert all(rota.analyze(system, rota_).stable for rota_ in (found.results[1].policy.base, found.results[2].policy))
+    assert list(found.errors) == ["sMSR"]
+    assert "setup_rate" in found.errors["sMSR"]
+    with pytest.raises(rota.BadSpec, match=r"must be one of fcfs, .*nMSR, .*improved"):
+        rota.compare(system, ["nMSR", "best-fit"], jobs=1000)
+
+
+def test_times_by_mean_size_are_paired(comparison):
+    """The mean of response time by mean size is that of the types, weighted by their jobs, and its difference that of the results."""
+    first, second = comparison.results[:2]
+    pair = compare_relative(first, second)
+    assert pair.mean == first.relative_response_time - second.relative_response_time
+    by_type = first.response_time * first.system.service_rate
+    assert first.relative_response_time == pytest.approx(np.average(by_type, weights=first.counted))
+    assert 0 < pair.interval < 0.1 * first.relative_response_time
 
 
 def test_unstable_policies_have_no_rank():

@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
-from rota.simulation.statistics import QUANTILES, difference_interval, grows, quantiles, ratio_interval, spread_interval
+from rota.simulation.statistics import (
+    QUANTILES,
+    difference_interval,
+    grows,
+    quantile_interval,
+    quantiles,
+    ratio_interval,
+    spread_interval,
+    widening,
+)
 from rota.simulation.tally import BUCKETS, bucket, new_tally
 
 
@@ -29,6 +38,58 @@ def test_intervals_cover(correlation, least, batches):
         series = autoregressive(rng, batches, correlation)
         hits += abs(series.mean()) <= difference_interval(series, np.ones(batches))
     assert least <= hits / 2000 <= 0.975
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.8])
+def test_of_equal_policies_none_is_told_apart(correlation):
+    """Six policies of equal means: some is called worse than the best of the run in 5 % of the studies at most, and in far more without
+    the correction for all fifteen pairs."""
+    rng, ones, studies, policies = np.random.default_rng(8), np.ones(300), 300, 6
+    wrong = {1: 0, 15: 0}
+    for _ in range(studies):
+        batches = np.array([autoregressive(rng, 300, correlation) for _ in range(policies)])
+        apart = batches - batches[batches.mean(axis=1).argmin()]
+        for pairs in wrong:
+            wrong[pairs] += any(row.mean() > difference_interval(row, ones, pairs) for row in apart)
+    assert wrong[15] <= 0.08 * studies  # 5 %, and its error by chance
+    assert wrong[1] >= 0.12 * studies
+
+
+def test_differences_that_exist_are_still_found():
+    """A policy that is worse by six times the error of a difference is told apart from the best among six policies."""
+    rng, ones = np.random.default_rng(9), np.ones(300)
+    found = 0
+    for _ in range(100):
+        row = rng.standard_normal(300) * np.sqrt(2) + 6 * np.sqrt(2 / 300)
+        found += row.mean() > difference_interval(row, ones, 15)
+    assert found >= 80
+
+
+def test_the_widening_is_that_of_the_intervals():
+    """More comparisons make intervals wider, and by the factor that `widening` says."""
+    series, ones = autoregressive(np.random.default_rng(10), 1000, 0.3), np.ones(1000)
+    alone = difference_interval(series, ones)
+    factors = [difference_interval(series, ones, pairs) / alone for pairs in (1, 3, 15, 45)]
+    assert factors == pytest.approx([widening(pairs) for pairs in (1, 3, 15, 45)])
+    assert factors == sorted(factors)
+    assert factors[0] == 1.0
+
+
+@pytest.mark.parametrize("n", [8, 25])
+def test_intervals_of_quantiles_cover(n):
+    """About 95 % of the intervals hold the true quantile of exponential times; a quantile beyond what was seen has none."""
+    rng, studies = np.random.default_rng(11), 400
+    tally, hits, times = new_tally(1, 1), 0, np.linspace(1e-4, 40, 200_000)
+    places = np.array([bucket(tally, x) for x in times])
+    for _ in range(studies):
+        drawn = places[np.searchsorted(times, rng.exponential(1.0, (n, 500)))]
+        parts = np.array([np.bincount(row, minlength=BUCKETS) for row in drawn])
+        middle = quantiles(parts.sum(axis=0), (0.95,))[0]
+        hits += abs(middle - np.log(20)) <= quantile_interval(parts, 0.95) + 0.008 * np.log(20)
+    assert hits / studies >= 0.92
+    assert quantile_interval(parts, 0.999999) == np.inf
+    assert quantile_interval(parts[:5], 0.95) == np.inf
+    assert np.isnan(quantile_interval(np.zeros((25, BUCKETS), dtype=np.int64), 0.95))
 
 
 def test_intervals_of_ratios():

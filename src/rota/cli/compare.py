@@ -31,13 +31,13 @@ def compare(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Compares policies on the same jobs, with intervals for the differences.
+    """Compares policies on the same jobs, with intervals for the differences that hold for all pairs of policies at once.
 
     Parameters
     ----------
     policies
         Names ({policies}), policy files (from: rota design -o),
-        or your own as module:function.
+        your own as module:function, or names that are designed for this system first ({designed}).
     output
         Write the table to this file too: .csv, .tex (LaTeX), .parquet or .json, by its extension.
     """
@@ -46,11 +46,7 @@ def compare(
         from rota.report.export import check_table_name
 
         check_table_name(output, "--output")
-    from rota.policy import as_policy
-
     system = rota.read_system(file)
-    chosen = [as_policy(policy) for policy in policies]
-    remark_on_preemption(system, chosen)
     played, warmup = workload_of(workload, loops, warmup_loops, None)
     began = time.perf_counter()
     with ProgressLine() as line:
@@ -58,7 +54,8 @@ def compare(
         def show(label: str, at: SimulationProgress) -> None:
             line.update(time.perf_counter() - began, f"{label}: {progress_text(at)}", at.compiling)
 
-        found = rota.compare(system, chosen, jobs=jobs, seed=seed, workload=played, warmup=warmup, progress=show)
+        found = rota.compare(system, policies, jobs=jobs, seed=seed, workload=played, warmup=warmup, progress=show)
+    remark_on_preemption(system, [result.policy for result in found.results])
     table = found.table()
     if output is not None and found.results:
         from rota.report.export import save_table
@@ -68,7 +65,7 @@ def compare(
         remark(f"table written to {output}")
     jobs = found.results[0].jobs if found.results else 0
     if json:
-        print_json(finite({"jobs": jobs, "seed": seed, "policies": table.to_dicts(), "errors": found.errors}))
+        print_json(finite({"jobs": jobs, "seed": seed, "pairs": found.pairs, "policies": table.to_dicts(), "errors": found.errors}))
     else:
         print(f"{jobs:,} jobs each, the same for all, seed {seed}")
         print_table(
@@ -94,6 +91,8 @@ def compare(
                 for row in table.to_dicts()
             ],
         )
+        if found.pairs > 1:
+            print(f"\n{found.at_once()}")
     for label, message in [*found.errors.items(), *found.remarks]:
         remark(f"{label}: {message}")
     if not found.results:

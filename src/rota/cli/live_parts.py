@@ -1,4 +1,4 @@
-"""What the verbs that use a running scheduler share: the connection, numbers of jobs, durations and how a job is printed."""
+"""What the verbs that use a running scheduler share: the connection, numbers of jobs, moments and how a job is printed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 _MOST_IDS = 100_000
 _PAGE = 1000
 _HOST_AND_PORT = re.compile(r"[^/\s]+:\d+")  # not an address, but a likely mistake for one
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?\s*(?:ms|s|min|m|h|d)\s*)+")
-_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)")
 
 
 @contextmanager
@@ -75,17 +72,7 @@ def ids_text(ids: Sequence[int]) -> str:
     return ", ".join("-".join(map(str, run)) for run in runs)
 
 
-# ----------------------------------------------------------------------------------------------------------------------- durations
-
-
-def parse_duration(text: str, place: str) -> float:
-    """Seconds of `90`, `90s`, `5m`, `1h30m`, `2 d`."""
-    text = text.strip()
-    if re.fullmatch(r"\d+(\.\d+)?", text):
-        return float(text)
-    if not _DURATION.fullmatch(text):
-        raise rota.BadSpec([rota.Problem(place, "must be a duration: 90 (seconds), 90s, 5m, 1h30m or 2d", text)])
-    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+# -------------------------------------------------------------------------------------------------------------------------- moments
 
 
 def clock(moment: float | None) -> str:

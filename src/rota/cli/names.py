@@ -13,9 +13,9 @@ __all__ = ["fill_in_names"]
 
 
 def fill_in_names(verb: Callable[..., Any]) -> None:
-    """Puts names in the place of `{policies}` (those of which the name is enough), `{rotas}` (those to be designed) and `{formats}`."""
+    """Puts names in the place of `{policies}` (those of which the name is enough), `{designed}` (those to be designed) and `{formats}`."""
     text = verb.__doc__ or ""
-    for place, names in {"{policies}": _policies, "{rotas}": _rotas, "{formats}": _formats}.items():
+    for place, names in {"{policies}": _policies, "{designed}": _designed, "{formats}": _formats}.items():
         if place in text:
             text = text.replace(place, ", ".join(names()))
     verb.__doc__ = text
@@ -27,10 +27,10 @@ def _policies() -> Iterable[str]:
     return POLICY_NAMES
 
 
-def _rotas() -> Iterable[str]:
-    from rota.policy import MSR, records
+def _designed() -> Iterable[str]:
+    from rota.policy import DESIGNED_NAMES
 
-    return [record.name for record in records() if record.policy is MSR]
+    return DESIGNED_NAMES
 
 
 def _formats() -> Iterable[str]:

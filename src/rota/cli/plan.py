@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -19,7 +19,7 @@ from rota.cli.capacity import as_fields as load_fields
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
 from rota.cli.outputs import STDOUT, check_output
 from rota.cli.parameters import Force, Json, Seed, SystemFile
-from rota.display import interval_cells, number, rota_rows, verdict_cells
+from rota.display import number, rota_rows, verdict_cells
 
 if TYPE_CHECKING:
     from rota.model import Spec
@@ -31,9 +31,12 @@ def plan(
     /,
     *,
     output: Annotated[str | None, Parameter(alias="-o")] = None,
+    objective: Literal["mean", "slowdown", "p95", "worst-type"] = "mean",
+    limit: Annotated[list[str] | None, Parameter(negative="")] = None,
     jobs: int | None = None,
     seed: Seed = 0,
     tuning: float = 4.0,
+    optimum: float = 10.0,
     html: Annotated[bool, Parameter(negative="--no-html")] = True,
     force: Force = False,
     json: Json = False,
@@ -47,11 +50,20 @@ def plan(
     output
         Where to write: a folder, in which plan.json and plan.html are made or renewed; or a name, to which .json and .html are added. This
         folder if not given.
+    objective
+        What the recommended policy should keep low. mean: the mean response time; slowdown: the mean over all jobs of response
+        time by the mean size of the type; p95: the time that 95% of the jobs are faster than; worst-type: the mean response time of a
+        type by its mean size, of the type where that is largest.
+    limit
+        The mean response time that a type may have, as render=12h, or as render=12 in the file's unit of time. Can be given for several
+        types. A policy that may take longer is not recommended.
     jobs
         How many jobs are simulated under each policy: a million, or more if a type is rare, if not given; a fifth of them at each other
         load.
     tuning
         Seconds that the design of the rota may take; a sixth of it at each other load.
+    optimum
+        Seconds that the search for the best policy possible may take, with few job types; 0 leaves it out.
     html
         Whether to make the page.
     """
@@ -61,6 +73,7 @@ def plan(
     from rota.model import read_spec
 
     spec = read_spec(file)  # once: it may be edited while it is planned
+    limits = _limits(spec.system, limit or [])
     with ProgressLine() as line, _interrupts() as interrupts:
 
         def show(at: PlanProgress) -> None:
@@ -68,14 +81,42 @@ def plan(
                 raise KeyboardInterrupt
             line.update(at.time_s, f"{at.step}, {at.time_s:.0f} s", at.compiling)
 
-        found = rota.plan(spec.system, jobs=jobs, seed=seed, tuning_s=tuning, progress=show)
+        found = rota.plan(
+            spec.system,
+            objective=objective,
+            limits=limits,
+            jobs=jobs,
+            seed=seed,
+            tuning_s=tuning,
+            optimum_s=optimum,
+            progress=show,
+        )
         if interrupts:
             raise KeyboardInterrupt
-        texts = _texts(found, spec, file, targets, tuning)
+        options = [f"--objective={objective}"] if objective != "mean" else []
+        options += [f"--limit={text}" for text in limit or []] + ["--tuning", f"{tuning:g}"]
+        texts = _texts(found, spec, file, targets, options)
     _write(texts)
     print_json(as_fields(found)) if json else print_plan(found)
+    if found.optimum.remark:
+        remark(found.optimum.remark)
     for path in texts:
         remark(f"written to {path}")
+
+
+def _limits(system: rota.System, given: list[str]) -> dict[str, float]:
+    """The limits by type, from `render=12h`; a type has one."""
+    from rota.study.plan_objective import checked_limits
+
+    found: dict[str, float | str] = {}
+    for text in given:
+        name, equals, limit = text.partition("=")
+        if not equals:
+            raise rota.BadSpec([rota.Problem("--limit", "must be TYPE=TIME, as render=12h", text)])
+        if name in found:
+            raise rota.BadSpec([rota.Problem(f"--limit {name}", "is given twice", limit)])
+        found[name] = limit
+    return checked_limits(system, found, "--limit")
 
 
 def _is_folder(output: str | None) -> bool:
@@ -103,7 +144,7 @@ def _targets(output: str | None, html: bool) -> dict[str, Path]:
     return {end: base.with_name(f"{base.name}.{end}") for end in (("json", "html") if html else ("json",))}
 
 
-def _texts(found: rota.Plan, spec: Spec, file: Path, targets: dict[str, Path], tuning: float) -> dict[Path, str]:
+def _texts(found: rota.Plan, spec: Spec, file: Path, targets: dict[str, Path], options: list[str]) -> dict[Path, str]:
     from rota.policy import plan_file_to_json
     from rota.report.plan_files import plan_file
 
@@ -111,7 +152,7 @@ def _texts(found: rota.Plan, spec: Spec, file: Path, targets: dict[str, Path], t
     if "html" in targets:
         from rota.report import plan_html
 
-        command = shlex.join(["rota", "plan", file.name, "--jobs", str(found.jobs), "--seed", str(found.seed), "--tuning", f"{tuning:g}"])
+        command = shlex.join(["rota", "plan", file.name, "--jobs", str(found.jobs), "--seed", str(found.seed), *options])
         texts[targets["html"]] = plan_html(found, source=file.name, command=command, spec=spec.text)
     return texts
 
@@ -155,6 +196,13 @@ def as_fields(found: rota.Plan) -> dict[str, Any]:
         {
             "recommended": found.recommended_name,
             "explanation": found.explain(),
+            "objective": found.objective,
+            "type_limits": found.type_limits,
+            "keeps_limits": found.keeps_limits,
+            "excluded": found.excluded,
+            "worse_off": [vars(row) for row in found.worse_off],
+            "optimum": vars(found.optimum) | {"settled": found.optimum.settled},
+            "pairs": found.comparison.pairs,
             "load": load_fields(found.load),
             "rota": {"candidates": found.rota.candidates, "weights": found.rota.weights, "switching_rate": found.rota.switching_rate}
             | MeanResponse.of(answer).fields(),
@@ -183,17 +231,37 @@ def print_plan(found: rota.Plan) -> None:
         rota_rows(rota_.candidates.tolist(), rota_.weights.tolist(), names),
         left=(1,),
     )
+    columns = _columns(found)
     rows = []
     for row in found.table().to_dicts():
         grows = found.limits[row["policy"]].scaling_text(found.load.load)
         label = f"{row['policy']} *" if row["recommended"] else row["policy"]
-        cells = verdict_cells(row, 6)
-        if not cells:
-            apart = ("–", "") if row["difference"] is None else (f"{row['difference']:+.3g}", number(row["difference_interval"], 2))
-            cells = (*interval_cells(row["mean_response_time"], row["interval"], 4), *apart, f"{row['p95']:.4g}", f"{row['p99']:.4g}")
-        rows.append((label, *cells, grows))
+        rows.append((label, *(verdict_cells(row, len(columns)) or (cell(row) for cell in columns.values())), grows))
     print_table(
         f"Response time, {found.jobs:,} jobs each, the same for all, seed {found.seed}",
-        ["policy", "mean", "±", "against *", "±", "95%", "99%", "arrivals ×"],
+        ["policy", *(name.strip() for name in columns), "arrivals ×"],
         rows,
     )
+    if found.comparison.pairs > 1:
+        print(f"\n{found.comparison.at_once()}")
+
+
+def _columns(found: rota.Plan) -> dict[str, Callable[[dict[str, Any]], str]]:
+    """The columns of the table of policies between their names and how far load can grow; spaces tell columns of one head apart."""
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        "mean": lambda row: number(row["mean_response_time"], 4),
+        "±": lambda row: number(row["interval"], 2),
+    }
+    if found.objective != "mean":
+        columns |= {found.measure.head: lambda row: number(row["objective"], 4), "± ": lambda row: number(row["objective_interval"], 2)}
+    columns |= {
+        "against *": lambda row: "–" if row["objective_difference"] is None else f"{row['objective_difference']:+.3g}",
+        "±  ": lambda row: "" if row["objective_difference"] is None else number(row["objective_difference_interval"], 2),
+    }
+    if found.optimum.reference is not None:
+        above = "above optimum" if found.optimum.settled else "above bound"
+        columns[above] = lambda row: f"{row['above_optimum']:.0%}"
+    if found.objective != "p95":
+        columns["95%"] = lambda row: number(row["p95"])
+    columns["99%"] = lambda row: number(row["p99"])
+    return columns

@@ -12,7 +12,7 @@ from rota.cli.output import ProgressLine, remark
 from rota.cli.parameters import Flag
 
 if TYPE_CHECKING:
-    from rota.policy import PlanFile
+    from rota.policy import PlanFile, Policy
 
 
 def serve(
@@ -40,8 +40,8 @@ def serve(
     file
         The plan (from: rota plan FILE), or a system, a TOML file, which is planned first. Without it, the last plan stays in use.
     policy
-        Run this policy instead of the plan's: a name ({policies}) or a policy file. With a system,
-        nothing is planned then.
+        Run this policy instead of the plan's: a name ({policies}), a policy file, or a name that is
+        designed for the system first ({designed}). With a system, nothing is planned then.
     directory
         Where the scheduler keeps its state and its socket. $ROTA_DIR, or ~/.local/state/rota, if not given.
     tcp
@@ -102,7 +102,7 @@ def _plan(file: Path, policy: str | None, given: dict[str, object]) -> PlanFile:
     else:
         plan = read_plan_file(file)
         if policy is not None:
-            plan = replace(plan, policy=_policy(policy), predicted={})
+            plan = replace(plan, policy=_policy(policy, plan.system), predicted={})
     plan = plan.with_settings(given)
     if plan.system.time_unit is None:
         remark(_in_seconds(plan.system))
@@ -124,7 +124,7 @@ def _planned(file: Path, policy: str | None) -> PlanFile:
 
     spec = read_spec(file)  # once: it may be edited while it is planned
     if policy is not None:
-        return PlanFile(spec.system, _policy(policy), spec.live)
+        return PlanFile(spec.system, _policy(policy, spec.system), spec.live)
     remark(f"planning {file.name}, which takes half a minute or so (rota plan shows what comes of it)")
     from rota.report.plan_files import plan_file
 
@@ -133,10 +133,10 @@ def _planned(file: Path, policy: str | None) -> PlanFile:
     return plan_file(found, spec.live)
 
 
-def _policy(policy: str) -> rota.MSR:
+def _policy(policy: str, system: rota.System) -> Policy:
     from rota.policy import Custom, as_policy
 
-    found = as_policy(policy)
+    found = as_policy(policy, system)
     if isinstance(found, Custom):
         raise rota.BadSpec([rota.Problem("--policy", "must be a name or a policy file: a function of your own cannot be served", policy)])
-    return found  # type: ignore[return-value]
+    return found

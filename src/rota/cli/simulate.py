@@ -49,7 +49,7 @@ def simulate(
     ----------
     policy
         A name ({policies}), a policy file (from: rota design -o),
-        or your own as module:function.
+        your own as module:function, or a name that is designed for this system first ({designed}).
     until
         Stop as soon as the 95 % interval of the mean response time is this narrow, relative to the mean; --jobs is then the most.
     warmup
@@ -76,7 +76,7 @@ def simulate(
             raise rota.BadSpec([rota.Problem("--replications", "does not go with --until or --log")])
         _replicate(system, policy, replications, jobs, seed, played, warmup, present, workers, json)
         return
-    chosen = as_policy(policy)
+    chosen = as_policy(policy, system)
     remark_on_preemption(system, [chosen])
     with ProgressLine() as line:
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 import rota
-from rota.cli.live_parts import connect, ids_text, parse_duration, parse_ids, printable
+from rota.arguments import parse_duration
+from rota.cli.live_parts import connect, ids_text, parse_ids, printable
 from rota.cli.output import print_json, remark
 from rota.cli.parameters import At, Flag, Json
 from rota.cli.wait import wait_for

@@ -40,8 +40,8 @@ def sweep(
     ----------
     policies
         With commas between them: names ({policies}), policy files
-        (from: rota design -o), your own as module:function, or rotas ({rotas}), which are designed for each point of
-        the grid.
+        (from: rota design -o), your own as module:function, or names of which each is designed for each point of the grid
+        ({designed}).
     output
         The results, a parquet file. Runs that it holds are not repeated, unless with --force; rows of other grids stay in it.
     loads

@@ -6,7 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rota.cli.live_parts import connect, exit_code_of, ids_text, outcome, parse_duration, parse_ids
+from rota.arguments import parse_duration
+from rota.cli.live_parts import connect, exit_code_of, ids_text, outcome, parse_ids
 from rota.cli.output import print_json, remark
 from rota.cli.parameters import At, JobIds, Json
 

@@ -3,6 +3,7 @@
 from rota.policy.adaptive import Adaptive
 from rota.policy.codec import policy_from_dict, policy_to_dict
 from rota.policy.custom import Custom
+from rota.policy.designed import DESIGNED_NAMES, design_named, register_designed
 from rota.policy.files import policy_from_json, policy_to_json, read_policy, save_policy
 from rota.policy.improved import Improved
 from rota.policy.lookup import as_policies, as_policy
@@ -15,6 +16,7 @@ from rota.policy.table import Tabulated
 from rota.policy.weights import MaxWeight, RandomizedTimers, StallingMaxWeight
 
 __all__ = [
+    "DESIGNED_NAMES",
     "EASY",
     "FCFS",
     "MSR",
@@ -40,6 +42,7 @@ __all__ = [
     "Tabulated",
     "as_policies",
     "as_policy",
+    "design_named",
     "draws",
     "is_strongly_connected",
     "msr_name",
@@ -57,6 +60,7 @@ __all__ = [
     "record_of",
     "records",
     "register",
+    "register_designed",
     "repeats_itself",
     "save_policy",
     "stationary_law",

@@ -14,6 +14,7 @@ from rota.arrays import Array, Int
 from rota.display import html_lines, html_table, html_title, jobs_together
 from rota.errors import BadSpec, Problem
 from rota.policy.codec import Codec
+from rota.policy.designed import register_designed
 from rota.policy.registry import Policy, Record, register
 
 __all__ = ["SETTINGS", "Adaptive"]
@@ -176,7 +177,9 @@ register(
         mark="triangle-up",
         codec="rota.policy.adaptive:ADAPTIVE_CODEC",
         designed=True,
+        plan=94,
         looks_at="lengths",
         stability_note="if its goals carry the load, hold is positive and free finite",
     )
 )
+register_designed("adaptive", "rota.tuning.adaptive:design_adaptive_named")

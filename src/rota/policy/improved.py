@@ -10,6 +10,7 @@ import numpy as np
 from rota.errors import BadSpec, Problem
 from rota.model import Preemption
 from rota.policy.codec import Codec, policy_from_dict, policy_to_dict
+from rota.policy.designed import register_designed
 from rota.policy.msr import MSR
 from rota.policy.registry import Policy, Record, register
 
@@ -67,7 +68,12 @@ def _read(kind: type[Policy], given: dict[str, Any]) -> Policy:
 IMPROVED_CODEC = Codec(write=_write, read=_read)
 
 
-def _register(preemption: Preemption, name: str, title: str, colour: str, mark: str, *, backfill: bool = False) -> None:
+_DESIGNER = "rota.design.named:design_improved_named"
+
+
+def _register(
+    preemption: Preemption, name: str, title: str, colour: str, mark: str, *, backfill: bool = False, plan: int | None = None
+) -> None:
     register(
         Record(
             name=name,
@@ -83,14 +89,21 @@ def _register(preemption: Preemption, name: str, title: str, colour: str, mark: 
             codec="rota.policy.improved:IMPROVED_CODEC",
             designed=True,
             draws=preemption != "full",
+            plan=plan,
             looks_at="lengths",  # with full preemption gaps are filled in the order of arrival
             stability_note="as its base",
         )
     )
+    register_designed(name, _DESIGNER)
 
 
-_register("full", "improved pMSR", "the improved rota", "#040018", "square")
+_register("full", "improved pMSR", "the improved rota", "#13199C", "square", plan=72)
 _register("none", "improved nMSR", "the improved rota without preemption", "#170041", "diamond")
-_register("none", "improved nMSR+backfill", "the improved rota with backfilling, without preemption", "#0b2a4a", "circle", backfill=True)
+_register(
+    "none", "improved nMSR+backfill", "the improved rota with backfilling, without preemption", "#871EFF", "circle", backfill=True, plan=92
+)
 _register("setup", "improved sMSR", "the improved rota with setups", "#2c0a5a", "triangle-up")
-_register("setup", "improved sMSR+backfill", "the improved rota with backfilling and setups", "#30085f", "triangle-down", backfill=True)
+_register(
+    "setup", "improved sMSR+backfill", "the improved rota with backfilling and setups", "#30085f", "triangle-down", backfill=True, plan=82
+)
+register_designed("improved", _DESIGNER)  # which of them, the system says

@@ -20,6 +20,7 @@ from rota.display import html_table, html_title, number, per_cent, rota_rows
 from rota.errors import BadSpec, Problem
 from rota.model import Preemption
 from rota.model.markovian import stationary_law
+from rota.policy.designed import register_designed
 from rota.policy.registry import Policy, Record, register
 
 __all__ = ["MSR", "Backfill", "EmptySlots", "Opening", "Route", "is_strongly_connected", "msr_name", "repeats_itself", "stationary_law"]
@@ -291,6 +292,7 @@ def _register(preemption: Preemption, backfill: Backfill, title: str, colour: st
             stability_note=note,
         )
     )
+    register_designed(msr_name(preemption, backfill), "rota.design.named:design_rota_named")
 
 
 _register("full", False, "the rota", "#0072B2", "square", 71, "designed for the load")
@@ -299,4 +301,4 @@ _register("setup", False, "the rota with setups", "#882255", "triangle-down", 81
 _register("full", True, "the rota with backfilling", "#47D2E8", "triangle-up", 70, "not proved")
 _register("none", True, "the rota with backfilling, without preemption", "#AB6D6C", "cross", 90, "not proved")
 _register("setup", True, "the rota with setups and backfilling", "#BE6DF2", "circle", 80, "not proved")
-_register("none", "hold", "the rota with backfilling that the queues hold, without preemption", "#871EFF", "square", None, "not proved")
+_register("none", "hold", "the rota with backfilling that the queues hold, without preemption", "#170041", "square", None, "not proved")

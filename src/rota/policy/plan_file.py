@@ -19,6 +19,7 @@ from rota.errors import BadSpec, Problem, version_problem
 from rota.model import System, system_from_dict, system_to_dict
 from rota.model.live import LiveSettings, live_settings
 from rota.policy.codec import policy_from_dict, policy_to_dict
+from rota.policy.improved import Improved
 from rota.policy.msr import MSR
 from rota.policy.registry import Policy
 
@@ -41,8 +42,7 @@ class PlanFile:
     predicted: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if isinstance(self.policy, MSR) and self.policy.names is None:  # in the file, types have names
-            object.__setattr__(self, "policy", self.policy.replace(names=self.system.names))
+        object.__setattr__(self, "policy", _with_names(self.policy, self.system.names))
         said = self.live.time_unit if "time_unit" in self.live.model_fields_set else None
         if self.system.time_unit is None and said is not None:
             object.__setattr__(self, "system", self.system.replace(time_unit=said))
@@ -56,6 +56,15 @@ class PlanFile:
         live = live_settings(self.live.model_dump(exclude_unset=True) | dict(given), self.system.resources)
         system = self.system.replace(time_unit=given["time_unit"]) if "time_unit" in given else self.system
         return replace(self, system=system, live=live)
+
+
+def _with_names(policy: Policy, names: tuple[str, ...]) -> Policy:
+    """The policy with the names of the types, as a file has them."""
+    if isinstance(policy, MSR) and policy.names is None:
+        return policy.replace(names=names)
+    if isinstance(policy, Improved) and policy.base.names is None:
+        return Improved(policy.base.replace(names=names))
+    return policy
 
 
 def plan_file_to_json(plan: PlanFile) -> str:

@@ -75,7 +75,7 @@ register(
         title="Stalling MaxWeight",
         preemption="none",
         throughput_optimal=False,
-        colour="#13199C",
+        colour="#040018",
         mark="cross",
         looks_at="lengths",
         stability_note="up to a share of the load",

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from rota.policy import MSR, msr_name, policy_to_json
+from rota.policy import MSR, Improved, msr_name, policy_to_json
 from rota.report.against import response_times_against_load
 from rota.report.distributions import ccdf_table, response_time_ccdf
 from rota.report.packing import schedules
 from rota.report.page_parts import html_table, plus_minus, policies_side_by_side, value
 from rota.report.save import PAGE_POLICY, chart_script, library_script
-from rota.study.plan_words import beside_the_paper, in_three, title_of
+from rota.study.plan_choice import title_of
+from rota.study.plan_objective import time_words
+from rota.study.plan_words import beside_the_paper, in_three, recommendation
 
 if TYPE_CHECKING:
     from rota.study import Plan
@@ -30,7 +32,7 @@ def plan_html(plan: Plan, *, source: str = "the system", command: str | None = N
     """The page. `source`: the file's name; `command`: what repeats the plan; `spec`: the file's text, made from the system if absent."""
     charts = {
         "policies": policies_side_by_side(plan),
-        "rota": schedules(_shown(plan), plan.system, title="What runs together", common=True),
+        "rota": schedules(_shown(plan), plan.system, title=_chart_title(plan), common=True),
         "tails": response_time_ccdf(ccdf_table(plan.results)).properties(width=640),
         "loads": response_times_against_load(plan.by_load, title="Mean response time as load grows").properties(width=640, height=380),
     }
@@ -82,22 +84,32 @@ def _answer(plan: Plan, source: str) -> str:
     limit, load = plan.limits[name], plan.load.load
     reached = f"{'≥ ' if not limit.proved and limit.grows >= 1 else ''}{limit.scaling(load):.3g}×"
     proof = "proved, with a redesigned rota" if limit.proved else "an estimate by simulation"
+    measure = plan.measure
+    tail = (value(result.response_time_quantiles[0.99]), "99% of the jobs are faster than this")
+    judged = (value(measure.value(result)), f"{measure.title}, ± {value(measure.interval(result), 2)}")
     tiles = [
         (f"{load:.1%}", "of what the server can carry is requested: the system load"),
         (value(result.mean_response_time), f"mean response time under {name}, ± {value(result.interval, 2)}"),
-        (value(result.response_time_quantiles[0.99]), "99% of the jobs are faster than this"),
+        tail if plan.objective == "mean" else judged,
         (reached, f"today's arrivals can be carried ({proof})"),
     ]
     tiled = "".join(f'<div class="tile"><b>{escape(big)}</b><span>{escape(small)}</span></div>' for big, small in tiles)
     lead = "\n".join(f'<p class="lead">{escape(line)}</p>' for line in in_three(plan))
     return f"""<header>
 <p class="kicker">Plan for {escape(source)} · preemption “{plan.system.preemption}” · {len(plan.system.names)} job types,
-{len(plan.system.resources)} resources</p>
-<h1>Run {escape(title_of(name))} <small>{escape(name)}</small></h1>
+{len(plan.system.resources)} resources{escape(_asked(plan))}</p>
+<h1>{escape(recommendation(plan))} <small>{escape(name)}</small></h1>
 {lead}
 </header>
 <div class="tiles">{tiled}</div>
 {_chart("policies")}"""
+
+
+def _asked(plan: Plan) -> str:
+    """What was asked for, beyond a low mean response time."""
+    words = "" if plan.objective == "mean" else f" · by the {plan.measure.title}"
+    limits = ", ".join(f"{name} at most {time_words(plan.system, limit)}" for name, limit in plan.type_limits.items())
+    return words + (f" · on average {limits}" if limits else "")
 
 
 def _limits(plan: Plan) -> str:
@@ -135,11 +147,20 @@ def _limits(plan: Plan) -> str:
 
 def _shown(plan: Plan) -> MSR:
     """The rota to draw: that of the policy recommended, or the best one where another kind of policy is."""
-    return plan.recommended if isinstance(plan.recommended, MSR) else plan.rota
+    policy = plan.recommended
+    return policy.base if isinstance(policy, Improved) else policy if isinstance(policy, MSR) else plan.rota
+
+
+def _chart_title(plan: Plan) -> str:
+    if isinstance(plan.recommended, Improved):
+        return "What runs together under the base of the improved rota"
+    if isinstance(plan.recommended, MSR):
+        return "What runs together under the rota recommended"
+    return f"What the best rota would run together; recommended is {title_of(plan.recommended_name)}"
 
 
 def _rota(plan: Plan) -> str:
-    shown, chosen = _shown(plan), isinstance(plan.recommended, MSR)
+    shown, policy = _shown(plan), plan.recommended
     common = shown.candidates.min(axis=0).any()
     what = "Sets of jobs that fit the server together, and the part of the working time that each set gets"
     if len(shown.weights) == 1:
@@ -149,15 +170,30 @@ def _rota(plan: Plan) -> str:
     else:
         parts = f"{what}."
     rate = f" The clock rings {value(shown.switching_rate)} times per unit of working time." if len(shown.weights) > 1 else ""
-    role = "" if chosen else " It is not recommended at this load; designed for a higher one, a rota can serve any load below 1."
-    filled = plan.results[msr_name(plan.system.preemption, backfill=True)].policy
-    same = isinstance(filled, MSR) and np.array_equal(filled.candidates, shown.candidates)
-    other = "" if chosen or same else " With backfilling another rota does better; it is in the comparison below."
-    name = plan.recommended_name if chosen else msr_name(plan.system.preemption)
-    return f"""<h2>The {"rota to run" if chosen else "best rota"}</h2>
-<p>{parts}{rate} This is {escape(name)}.{role}{other}</p>
+    head, role = _role(plan, shown)
+    name = plan.recommended_name if isinstance(policy, MSR) else msr_name(shown.preemption, shown.backfill)
+    return f"""<h2>{head}</h2>
+<p>{parts}{rate} This is {escape(name)}.{escape(role)}</p>
 <p>{escape(beside_the_paper(plan))}</p>
 {_chart("rota")}"""
+
+
+def _role(plan: Plan, shown: MSR) -> tuple[str, str]:
+    """What the rota that is drawn has to do with the policy recommended: a title, and sentences."""
+    if isinstance(plan.recommended, Improved):
+        return "The improved rota to run, and its base", (
+            f" The recommended policy, {plan.recommended_name}, is made from it. It does not go by the clock: at every arrival and "
+            "departure it looks at the queues and goes to the set of jobs, of these and of those on the way between them, that is best for "
+            "the jobs present. So the parts of the time are those of the base, not its own."
+        )
+    if isinstance(plan.recommended, MSR):
+        return "The rota to run", ""
+    filled = plan.results[msr_name(plan.system.preemption, backfill=True)].policy
+    same = isinstance(filled, MSR) and np.array_equal(filled.candidates, shown.candidates)
+    role = f" It is not recommended at this load, {title_of(plan.recommended_name)} is;"
+    role += " designed for a higher one, a rota can serve any load below 1."
+    other = "" if same else " With backfilling another rota does better; it is in the comparison below."
+    return "The best rota, which is not the policy recommended", role + other
 
 
 def _types(plan: Plan) -> str:
@@ -214,31 +250,51 @@ def _types(plan: Plan) -> str:
 
 def _comparison(plan: Plan) -> str:
     rows, table = [], plan.table()
+    judged, best = plan.objective != "mean", plan.optimum
+    stops = bool((table["preemption_rate"] > 0).any())
     for row in table.to_dicts():
         settled = row["stable"] and not np.isnan(row["mean_response_time"])
-        none = row["difference"] is None
+        none = row["objective_difference"] is None
         unsettled = "too few jobs of " + ", ".join(row["unknown"]) if row["stable"] else "keeps growing"
+        own = (value(row["objective"], 4), plus_minus(row["objective_interval"])) if judged else ()
         rows.append(
             (
                 escape(row["policy"]),
                 value(row["mean_response_time"], 4) if settled else escape(unsettled),
                 plus_minus(row["interval"]),
-                "" if not settled else "–" if none else f"{row['difference']:+.3g}",
-                plus_minus(row["difference_interval"]) if settled and not none else "",
+                *(own if settled or not judged else ("", "")),
+                "" if not settled else "–" if none else f"{row['objective_difference']:+.3g}",
+                plus_minus(row["objective_difference_interval"]) if settled and not none else "",
+                *((f"{row['above_optimum']:.0%}" if settled else "",) if best.reference is not None else ()),
                 *(value(row[p]) if settled else "" for p in ("p50", "p95", "p99")),
-                value(row["preemption_rate"]),
+                *((value(row["preemption_rate"]),) if stops else ()),
             )
         )
-    head = ["policy", "mean", "", "difference", "", "50% below", "95% below", "99% below", "preemptions"]
-    own = table["policy"].to_list().index(plan.recommended_name)
+    head = ["policy", "mean", "", *((plan.measure.head, "") if judged else ()), "difference", ""]
+    head += [("above optimum" if best.settled else "above bound")] if best.reference is not None else []
+    head += ["50% below", "95% below", "99% below", *(["preemptions"] if stops else [])]
+    chosen = table["policy"].to_list().index(plan.recommended_name)
     errors = "".join(f'<p class="note">{escape(name)}: {escape(text)}</p>' for name, text in plan.comparison.errors.items())
+    of = f" of the {plan.measure.title}" if judged else ""
+    at_once = f" {plan.comparison.at_once()}" if plan.comparison.pairs > 1 else ""
+    remark = f'<p class="note">{escape(best.remark)}</p>' if best.remark else ""
     return f"""<h2>All policies on the same jobs</h2>
 <p>{plan.jobs:,} jobs at load {plan.load.load:.4g}, seed {plan.seed}.
-Differences are to {escape(plan.recommended_name)} and paired, so what the jobs have in common cancels;
-± is a 95% confidence interval. {escape(plan.reason)}</p>
-{html_table(head, rows, chosen=own)}
-<p class="note">Preemptions per unit of time.</p>{errors}
+Differences{escape(of)} are to {escape(plan.recommended_name)} and on the same jobs;
+± is a 95% confidence interval.{escape(at_once)} {escape(plan.reason)}</p>
+{html_table(head, rows, chosen=chosen)}
+<p class="note">{"Preemptions per unit of time." if stops else "No policy stops a job."}{escape(_above(plan))}</p>{remark}{errors}
 {_chart("tails")}"""
+
+
+def _above(plan: Plan) -> str:
+    """What the column of the optimum means."""
+    best = plan.optimum
+    if best.reference is None:
+        return ""
+    if best.settled:
+        return f" Above optimum: how much longer the mean is than {value(best.mean, 4)}, that of the best policy possible."
+    return f" Above bound: how much longer the mean is than {value(best.lower_bound, 4)}, which no policy can be below (proved)."
 
 
 def _growth(plan: Plan) -> str:
@@ -253,9 +309,7 @@ def _growth(plan: Plan) -> str:
     by_load = []
     for (at,), part in plan.by_load.group_by("load", maintain_order=True):
         known = {row["policy"]: row for row in part.to_dicts()}
-        cells = [
-            f"{value(known[n]['mean_response_time'])} {plus_minus(known[n]['interval'])}" if known[n]["stable"] else "∞" for n in names
-        ]
+        cells = [_cell_at(known.get(name)) for name in names]
         by_load.append((f"{float(np.asarray(at)):.3g}", *cells))
     today = plan.by_load["load"].unique(maintain_order=True).to_list().index(load)
     return f"""<h2>If load grows</h2>
@@ -265,6 +319,13 @@ def _growth(plan: Plan) -> str:
 <h3>Mean response time by load</h3>
 {html_table(["load", *names], by_load, chosen=today)}
 <p class="note">∞: the queue was still growing at the end of the run. The row of today's load stands out.</p>"""
+
+
+def _cell_at(row: dict[str, Any] | None) -> str:
+    """A mean at one load; a dash if the policy could not be made for it."""
+    if row is None:
+        return "–"
+    return f"{value(row['mean_response_time'])} {plus_minus(row['interval'])}" if row["stable"] else "∞"
 
 
 def _limit_cells(limit: Any, load: float) -> tuple[str, str, str]:

@@ -50,6 +50,8 @@ def policies_side_by_side(plan: Plan) -> Any:
     names = [*settled["policy"].to_list(), *table.filter(~pl.col("known"))["policy"].to_list()]
     # Intervals of half the mean or more are cut off: on a logarithmic axis they would squeeze everything else.
     low, high = float(np.asarray(settled["mean_response_time"].min())) / 2, float(np.asarray(settled["p99"].max())) * 1.4
+    best = plan.optimum.reference
+    low = low if best is None else min(low, 0.9 * best)
     data = table.with_columns(
         floor=pl.max_horizontal(pl.col("mean_response_time") - pl.col("interval"), pl.lit(low)),
         ceiling=pl.min_horizontal(pl.col("mean_response_time") + pl.col("interval"), pl.lit(high)),
@@ -76,6 +78,10 @@ def policies_side_by_side(plan: Plan) -> Any:
     if len(lost):
         words = alt.Chart(lost).mark_text(align="left", fontSize=12, color=GREY, dx=4)
         layers.append(words.encode(y, x=alt.value(0), text="text:N"))
-    subtitle = f"points: mean; thick bars: 95% confidence; ticks: 99% of the jobs are faster. {plan.jobs:,} jobs each, the same for all"
+    if best is not None:
+        line = alt.Chart(pl.DataFrame({"best": [best]})).mark_rule(color=GREY, strokeDash=[5, 4])
+        layers.insert(0, line.encode(x("best")))
+    said = "" if best is None else f"; dashed: {'the best possible mean' if plan.optimum.settled else 'no mean can be below'}"
+    subtitle = f"points: mean; thick bars: 95% confidence; ticks: 99% of the jobs are faster{said}. {plan.jobs:,} jobs each"
     title = f"How long jobs take at today's load, {plan.load.load:.3g}"
     return styled(alt.layer(*layers), title, subtitle, width=_WIDTH, height=(_ROW + 4) * len(names))

@@ -41,7 +41,7 @@ def load_table(
     for given in policies:
         for load in loads:
             scaled = system.scaled(load=load)
-            policy = as_policy(given(scaled) if callable(given) else given)
+            policy = as_policy(given(scaled) if callable(given) else given, scaled)
             row: dict[str, object] = {"policy": policy_name(policy), "load": float(load), "stable": True}
             answer = analyze(scaled, policy, sizes="exponential") if isinstance(policy, MSR) and not policy.backfill else None
             if answer is not None:

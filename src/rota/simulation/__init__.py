@@ -1,7 +1,7 @@
 """The event engine, workloads, statistics (warm-up, confidence intervals, quantiles), and comparisons on the same jobs."""
 
 from rota.policy import POLICY_NAMES, as_policy
-from rota.simulation.compare import Comparison, Difference, compare, compare_pair
+from rota.simulation.compare import Comparison, Difference, compare, compare_pair, compare_relative
 from rota.simulation.replicate import Replications, replicate
 from rota.simulation.result import Result
 from rota.simulation.saving import read_result, save_result
@@ -24,6 +24,7 @@ __all__ = [
     "as_policy",
     "compare",
     "compare_pair",
+    "compare_relative",
     "enough_jobs",
     "read_result",
     "replicate",

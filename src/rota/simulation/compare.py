@@ -9,25 +9,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rota.arguments import whole
 from rota.display import html_lines, html_table, html_title, number, verdict_cells
 from rota.errors import BadSpec, Problem, RotaError
 from rota.model import System, Workload
-from rota.policy import Policy, as_policies, policy_name
+from rota.policy import DESIGNED_NAMES, Policy, as_policy, policy_name
+from rota.policy.lookup import policy_list
 from rota.simulation.arguments import checked_run
 from rota.simulation.named import as_workload
-from rota.simulation.result import Result
+from rota.simulation.result import JOBS, RELATIVE, RESPONSES, Result
 from rota.simulation.simulate import SimulationProgress, simulate
 from rota.simulation.statistics import difference_interval
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Comparison", "Difference", "compare", "compare_pair"]
+__all__ = ["Comparison", "Difference", "compare", "compare_pair", "compare_relative"]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean response time of one policy minus that of another, on the same jobs, with its 95 % half-width."""
+    """Mean response time of one policy minus that of another, on the same jobs, with its 95 % half-width.
+
+    As one of several it is so wide that all of them hold at once, at 95 %.
+    """
 
     mean: float
     interval: float
@@ -53,6 +58,12 @@ class Comparison:
         return min(stable, key=lambda result: result.mean_response_time, default=None)
 
     @property
+    def pairs(self) -> int:
+        """How many pairs of policies have a difference; the intervals of all of them hold at once. At least 1."""
+        known = sum(result.stable and not np.isnan(result.mean_response_time) for result in self.results)
+        return max(known * (known - 1) // 2, 1)
+
+    @property
     def remarks(self) -> tuple[tuple[str, str], ...]:
         """Warnings about the results: policy and sentence."""
         names = self.labels or [result.name for result in self.results]
@@ -69,17 +80,22 @@ class Comparison:
             rows.append((row["policy"], *(verdict_cells(row, 7) or cells), number(row["preemption_rate"])))
         head = ["policy", "mean", "±", "worse than the best by", "±", "50%", "95%", "99%", "preemptions"]
         refused = "\n".join(f"{label}: {message}" for label, message in [*self.errors.items(), *self.remarks])
-        return html_title("Response time, all on the same jobs") + html_table(head, rows) + html_lines(refused)
+        at_once = f"{self.at_once()}\n" if self.pairs > 1 else ""
+        return html_title("Response time, all on the same jobs") + html_table(head, rows) + html_lines(at_once + refused)
+
+    def at_once(self) -> str:
+        """What the intervals of the differences mean, in a sentence."""
+        return f"The intervals of the differences hold for all {self.pairs} pairs of policies at once, at 95 %."
 
     def table(self) -> pl.DataFrame:
-        """One row per policy."""
+        """One row per policy. The intervals of the differences hold at once for all pairs of policies, whichever is the best."""
         import polars as pl
 
         best = self.best
         rows = []
         for label, result in zip(self.labels or [result.name for result in self.results], self.results, strict=True):
             paired = best is not None and result.stable and result is not best and result.jobs == best.jobs
-            difference = compare_pair(result, best) if best is not None and paired else None
+            difference = compare_pair(result, best, comparisons=self.pairs) if best is not None and paired else None
             rows.append(
                 {
                     "policy": label,
@@ -109,11 +125,15 @@ def compare(
     warmup: float | None = None,
     progress: Callable[[str, SimulationProgress], None] | None = None,
 ) -> Comparison:
-    """Simulates every policy on the same jobs. A policy that cannot run on this system is reported in `errors`, by name."""
+    """Simulates every policy on the same jobs. A policy that cannot run on this system is reported in `errors`, by name.
+
+    A name such as "nMSR" or "improved" (`rota.policy.DESIGNED_NAMES`) is designed for the system first. The intervals of the differences in
+    the table hold at once for all pairs of policies, with 95 % confidence.
+    """
     found: dict[str, Result] = {}
     errors: dict[str, str] = {}
-    chosen = as_policies(policies)
     checked_run(system, jobs, seed, warmup=warmup)
+    chosen = _chosen(policies, system, errors)
     workload = None if workload is None else as_workload(workload, system)
     for label, policy in zip(_labels([policy_name(policy) for policy in chosen]), chosen, strict=True):
 
@@ -130,29 +150,56 @@ def compare(
     return Comparison(tuple(found.values()), errors, tuple(found))
 
 
+def _chosen(policies: Sequence[Policy | str | Path], system: System, errors: dict[str, str]) -> list[Policy]:
+    """The policies; why one cannot be designed for this system is added to the errors."""
+    given = policy_list(policies)
+    known = [
+        policy if isinstance(policy, str) and policy in DESIGNED_NAMES else as_policy(policy, system) for policy in given
+    ]  # a wrong name is found at once
+    chosen = []
+    for policy in known:
+        try:
+            chosen.append(as_policy(policy, system))
+        except RotaError as error:
+            errors[str(policy)] = str(error)
+    return chosen
+
+
 def _labels(names: list[str]) -> list[str]:
     """The names, with a number where one comes more than once."""
     return [f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name for k, name in enumerate(names)]
 
 
-def compare_pair(first: Result, second: Result) -> Difference:
+def compare_pair(first: Result, second: Result, *, comparisons: int = 1) -> Difference:
     """The difference of two policies that saw the same jobs, batch by batch, so that what the jobs have in common cancels.
 
-    Both means are over the same jobs: those that came after the longer of the two warm-ups.
+    Both means are over the same jobs: those that came after the longer of the two warm-ups. If this is one of several `comparisons`, its
+    interval is made wider, so that all of them hold at once with 95 % confidence (Bonferroni).
     """
     for result in (first, second):
         if not isinstance(result, Result):
             raise BadSpec([Problem("result", "must be a rota.Result, as simulate and compare give them", result)])
+    comparisons = whole("comparisons", comparisons, 1)
     _check_pair(first, second)
-    n = min(len(first.batches), len(second.batches))
-    a, b = first.batches[-n:], second.batches[-n:]
-    jobs, apart = a[:, 0], a[:, 1] - b[:, 1]
     if np.isnan(first.mean_response_time) or np.isnan(second.mean_response_time):
         return Difference(np.nan, np.nan)
     mean = first.mean_response_time - second.mean_response_time
+    return _paired(first, second, mean, RESPONSES, comparisons)
+
+
+def compare_relative(first: Result, second: Result, *, comparisons: int = 1) -> Difference:
+    """The same for the mean over all jobs of the response time by the mean size of the job's type."""
+    _check_pair(first, second)
+    return _paired(first, second, first.relative_response_time - second.relative_response_time, RELATIVE, comparisons)
+
+
+def _paired(first: Result, second: Result, mean: float, column: int, comparisons: int) -> Difference:
+    n = min(len(first.batches), len(second.batches))
+    a, b = first.batches[-n:], second.batches[-n:]
+    jobs, apart = a[:, JOBS], a[:, column] - b[:, column]
     if first.warmup != second.warmup:
         mean = float(apart.sum() / jobs.sum())
-    return Difference(mean, difference_interval(apart, jobs))
+    return Difference(mean, difference_interval(apart, jobs, comparisons))
 
 
 def _check_pair(first: Result, second: Result) -> None:

@@ -16,8 +16,8 @@ from rota.process import build_process
 from rota.simulation.result import Result
 from rota.simulation.run import Run
 from rota.simulation.start import Start, begin_in
-from rota.simulation.statistics import QUANTILES, WARMUP, effective_jobs, grows, quantiles, ratio_interval
-from rota.simulation.tally import COUNT, PRESENT, RESPONSE, SERVED, SLOWDOWN, SQUARE, SWITCHED, WAITING, Counts, joined
+from rota.simulation.statistics import QUANTILES, WARMUP, effective_jobs, grows, quantile_interval, quantiles, ratio_interval
+from rota.simulation.tally import BUCKETS, COUNT, PRESENT, RESPONSE, SERVED, SLOWDOWN, SQUARE, SWITCHED, WAITING, Counts, joined
 
 if TYPE_CHECKING:
     import polars as pl
@@ -254,10 +254,11 @@ class Measuring:
             events=events,
             time_s=elapsed,
             totals=np.stack([counted, rows[:, :, RESPONSE].sum(axis=0), area, np.full(K, total_time)]),
-            batches=np.column_stack([jobs_done[:over], sums[:over], lengths[:over]]),
+            batches=np.column_stack([jobs_done[:over], sums[:over], lengths[:over], rows[:over, :, RESPONSE] @ system.service_rate]),
             fingerprint=f"{self._fingerprint % (1 << 64):016x}",
             log=self._log_table(),
             start=self.start,
+            response_time_quantile_intervals=self._quantile_intervals(cut, overall_hidden),
         )
 
     def _expected(self, counted: Array) -> Array:
@@ -277,6 +278,17 @@ class Measuring:
         for places, counts in closed:
             total.flat[places] += counts
         return total
+
+    def _quantile_intervals(self, cut: int, hidden: float) -> dict[float, float]:
+        """The half-widths of the quantiles of the response time, from the histograms of the segments."""
+        segments = [counts for before, counts in self._segments if before >= cut]
+        kinds = self.run.tally.buckets.shape[1]
+        parts = np.zeros((len(segments) + 1, BUCKETS), dtype=np.int64)
+        for part, (places, counts) in zip(parts, segments, strict=False):
+            responses = places < kinds * BUCKETS  # the first of the three histograms
+            np.add.at(part, places[responses] % BUCKETS, counts[responses])
+        parts[-1] = self.run.tally.buckets[0].sum(axis=0)  # of the segment that is open
+        return {level: hidden * quantile_interval(parts, level) for level in QUANTILES}
 
     def _quantiles(self, counts: Int, hidden: float) -> dict[float, float]:
         return dict(zip(QUANTILES, (hidden * quantiles(counts)).tolist(), strict=True))

@@ -137,7 +137,7 @@ def replicate(
     """
     replications, workers = whole("replications", replications, 2), whole("workers", workers, 1)
     jobs, seed, _ = checked_run(system, jobs, seed, warmup=warmup)
-    policy = as_policy(policy)
+    policy = as_policy(policy, system)
     workload = None if workload is None else as_workload(workload, system)
     if getattr(workload, "fixed", False) and not draws(policy):
         rule = (

@@ -17,8 +17,9 @@ from rota.simulation.start import Start
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Result"]
+__all__ = ["JOBS", "RELATIVE", "RESPONSES", "Result"]
 
+JOBS, RESPONSES, RELATIVE = 0, 1, 3  # columns of `Result.batches`
 _PARTED = 0.1  # relative difference between the two sides of Little's law that is worth a remark
 
 
@@ -75,10 +76,11 @@ class Result:
     events: int
     time_s: float
     totals: Array = field(repr=False)  # (4, K) jobs, sum of response times, time integral of jobs present, time: to join runs
-    batches: Array = field(repr=False)  # (n, 3) jobs, sum of response times, time: for paired comparisons
+    batches: Array = field(repr=False)  # (n, 4) jobs, sum of response times, time, sum of T μ: for paired comparisons
     fingerprint: str = field(repr=False)  # of the jobs that came: equal for two policies that saw the same
     log: pl.DataFrame | None = field(default=None, repr=False)
     start: Start | None = None  # the state that it began in, if that was given
+    response_time_quantile_intervals: dict[float, float] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -89,6 +91,14 @@ class Result:
     def events_per_s(self) -> float:
         """Events per second of computing time."""
         return self.events / self.time_s if self.time_s > 0 else np.nan
+
+    @property
+    def relative_response_time(self) -> float:
+        """The mean over all jobs of the response time by the mean size of the job's type, E[T_i] μ_i averaged over the types of the jobs.
+
+        The mean of response time by the job's own size (`mean_slowdown`) is infinite for exponential sizes, as soon as jobs wait.
+        """
+        return float(self.batches[:, RELATIVE].sum() / self.batches[:, JOBS].sum())
 
     @property
     def response_times_by_type(self) -> dict[str, dict[str, float]]:

@@ -64,6 +64,7 @@ def simulate(
 ) -> Result:
     """Simulates a policy (or its name, its file, or your own as "module:function") on a system.
 
+    A name such as "nMSR" or "improved" (`rota.policy.DESIGNED_NAMES`) is designed for the system first.
     A `workload` that has an end is played until its last job is done, and every job counts. Otherwise `jobs` jobs count (a million, or more
     if a type is rare: see `enough_jobs`); with `until`, as many as make the 95 % interval of the mean response time that narrow relative
     to the mean, but at most `jobs`. Of a workload without end the first fifth is warm-up and does not count, unless `warmup` says
@@ -72,8 +73,8 @@ def simulate(
     (those that were there have negative numbers). `check` verifies
     the laws of the engine after every event (slow). Ctrl-C ends the run; what was measured so far is returned.
     """
-    policy = as_policy(policy)
     jobs, seed, log_jobs = checked_run(system, jobs, seed, until, warmup, log_jobs)
+    policy = as_policy(policy, system)
     workload = None if workload is None else as_workload(workload, system)
     if workload is None and system.arrival_rate.sum() == 0:
         raise Infeasible("no jobs arrive: there is nothing to simulate")

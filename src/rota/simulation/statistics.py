@@ -12,6 +12,9 @@ long against the time over which the queue is correlated.
 Means of queues are skewed: a run with few long queues gives a low mean and a narrow interval together. So the interval is that of log T,
 and the half-width is its upper side, T (exp(h/T) − 1). And a run whose jobs are worth n independent ones has not seen what happens less
 than once in n: h is made wider by √(1 + 5/n). The 5 was found on M/M/1 queues; `python -m benchmarks calibration` checks it on others.
+
+Of m intervals at 95 % each, one or the other misses far more often than once in 20. They hold all at once, at 95 %, if each is made at
+1 − 0.05/m (Bonferroni), whatever the dependence between them.
 """
 
 from __future__ import annotations
@@ -24,7 +27,18 @@ from scipy.stats import t as student
 from rota.arrays import Array, Int
 from rota.simulation.tally import bucket_values
 
-__all__ = ["QUANTILES", "WARMUP", "difference_interval", "effective_jobs", "grows", "quantiles", "ratio_interval", "spread_interval"]
+__all__ = [
+    "QUANTILES",
+    "WARMUP",
+    "difference_interval",
+    "effective_jobs",
+    "grows",
+    "quantile_interval",
+    "quantiles",
+    "ratio_interval",
+    "spread_interval",
+    "widening",
+]
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
 CONFIDENCE = 0.95
@@ -35,6 +49,7 @@ _UNSEEN = 5.0
 _SMALLEST = 10  # batches, for any estimate
 _POINTS, _DEGREE = 25, 2  # of the periodogram, each the mean of two ordinates, and the degree of what is fitted to them
 _GROUPS = 256  # batches are joined to this many
+_FEWEST_PARTS = 6  # of a run, for the interval of a quantile
 _FEW_GROUPS = 20  # if there are too few for a periodogram
 
 
@@ -65,12 +80,19 @@ def effective_jobs(sums: Array, counts: Array, variance: float) -> float:
     return float(variance * total**2 / of_sum) if of_sum > 0 else np.inf
 
 
-def difference_interval(sums: Array, counts: Array) -> float:
-    """The same for a difference, which may have either sign: not by the logarithm."""
+def difference_interval(sums: Array, counts: Array, comparisons: int = 1) -> float:
+    """The same for a difference, which may have either sign: not by the logarithm. It is one of so many that hold at once."""
     total = float(counts.sum())
     if len(sums) < _SMALLEST or total <= 0:
         return np.inf
-    return _total_interval(sums - float(sums.sum()) / total * counts) / total
+    return _total_interval(sums - float(sums.sum()) / total * counts, comparisons) / total
+
+
+def widening(comparisons: int) -> float:
+    """By how much 95 % intervals of long runs are made wider, so that this many hold at once."""
+    _, variance = _fit(_GROUPS)
+    freedom = _freedom(variance)
+    return float(student.ppf(_level(comparisons), freedom) / student.ppf(_level(1), freedom))
 
 
 def spread_interval(sums: Array, counts: Array) -> Array:
@@ -81,10 +103,15 @@ def spread_interval(sums: Array, counts: Array) -> Array:
     return np.asarray(student.ppf(0.5 + CONFIDENCE / 2, n - 1) * np.sqrt(n) * spread / total)
 
 
-def _total_interval(residuals: Array) -> float:
+def _total_interval(residuals: Array, comparisons: int = 1) -> float:
     """The half-width for the sum of a series of mean 0."""
     variance, freedom = _total_variance(residuals)
-    return float(student.ppf(0.5 + CONFIDENCE / 2, freedom) * np.sqrt(variance))
+    return float(student.ppf(_level(comparisons), freedom) * np.sqrt(variance))
+
+
+def _level(comparisons: int) -> float:
+    """The probability below the upper end of an interval that is one of so many."""
+    return 1 - (1 - CONFIDENCE) / (2 * comparisons)
 
 
 def _total_variance(residuals: Array) -> tuple[float, float]:
@@ -107,7 +134,12 @@ def _spectrum(series: Array) -> tuple[float, float]:
     logarithms = np.log(np.maximum(pairs, 1e-12 * pairs.max())) + 0.270
     weights, variance = _fit(n)
     value = float(weights @ logarithms)  # at frequency 0; exp(value − variance/2) has no bias
-    return float(np.exp(value - variance / 2)), max(2 / np.expm1(variance), 1.0)
+    return float(np.exp(value - variance / 2)), _freedom(variance)
+
+
+def _freedom(variance: float) -> float:
+    """Degrees of freedom of an estimate whose logarithm has this variance."""
+    return float(max(2 / np.expm1(variance), 1.0))
 
 
 @cache
@@ -155,3 +187,25 @@ def quantiles(counts: Int, probabilities: tuple[float, ...] = QUANTILES) -> Arra
     cumulative = np.cumsum(counts)
     places = np.searchsorted(cumulative, np.ceil(np.array(probabilities) * total - 1e-9))
     return bucket_values()[np.minimum(places, len(counts) - 1)]
+
+
+def quantile_interval(parts: Int, probability: float) -> float:
+    """The half-width for a quantile, from the histograms of the parts of a run (parts, buckets).
+
+    F at the quantile is a mean over jobs, with a half-width h from the spread between the parts, which are few and long. The quantile lies
+    between those of probability p − h and p + h, and the half-width is the larger side; infinite if p + h is not below 1, or if there are
+    too few parts or jobs beyond the quantile.
+    """
+    counts, total = parts.sum(axis=1), parts.sum(axis=0)
+    if (jobs := int(counts.sum())) == 0:
+        return np.nan
+    if len(parts) < _FEWEST_PARTS or (1 - probability) * jobs < _SMALLEST:
+        return np.inf
+    place = int(np.searchsorted(np.cumsum(total), np.ceil(probability * jobs - 1e-9)))
+    below = parts[:, : place + 1].sum(axis=1)
+    density, freedom = _autoregression(below - below.sum() / jobs * counts)
+    h = float(student.ppf(_level(1), freedom) * np.sqrt(len(parts) * density) / jobs)
+    if not probability + h < 1:
+        return np.inf
+    low, middle, high = quantiles(total, (max(probability - h, 0.0), probability, probability + h))
+    return float(max(middle - low, high - middle))

@@ -4,6 +4,9 @@ from rota.study.grid import MSR_NAMES, grid, numbers
 from rota.study.heavy_traffic import HeavyTrafficRatio, heavy_traffic_ratio
 from rota.study.over_seeds import over_seeds
 from rota.study.plan import Plan, PlanProgress, plan
+from rota.study.plan_objective import PlanObjective
+from rota.study.plan_optimum import Optimum
+from rota.study.plan_words import WorseOff
 from rota.study.results import read_results
 from rota.study.runs import Run, repeat
 from rota.study.sweep import SweepProgress, sweep
@@ -11,10 +14,13 @@ from rota.study.sweep import SweepProgress, sweep
 __all__ = [
     "MSR_NAMES",
     "HeavyTrafficRatio",
+    "Optimum",
     "Plan",
+    "PlanObjective",
     "PlanProgress",
     "Run",
     "SweepProgress",
+    "WorseOff",
     "grid",
     "heavy_traffic_ratio",
     "numbers",

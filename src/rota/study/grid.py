@@ -16,7 +16,7 @@ from rota.capacity import system_load
 from rota.errors import BadSpec, Problem
 from rota.imported import is_place
 from rota.model import System, Workload
-from rota.policy import MSR, Policy, Record, as_policy, draws, policy_name, record_named, records
+from rota.policy import DESIGNED_NAMES, MSR, Policy, Record, as_policy, draws, policy_name, record_named, records
 from rota.study.runs import Run, policy_text
 from rota.study.workloads import named_workload
 
@@ -186,30 +186,30 @@ class _Known:
 
 @dataclass(frozen=True)
 class _ToDesign:
-    """An MSR by name: designed for the system at each load, with the rates of the grid."""
+    """A policy by name that is designed for the system at each load; a rota as in the paper, with the rates of the grid."""
 
-    record: Record
-    switches: bool = True
+    name: str
+    record: Record | None  # of a rota
     draws: bool = True
 
     @property
-    def name(self) -> str:
-        return self.record.name
+    def switches(self) -> bool:
+        return self.record is not None
 
     @property
     def sets_up(self) -> bool:
-        return self.record.preemption == "setup"
+        return self.record is not None and self.record.preemption == "setup"
 
     def definition(self, switching_rate: float | None, setup_rate: float | None) -> str:
-        fields = {"design": self.record.preemption, "backfill": self.record.where["backfill"]}
-        return json.dumps({**fields, "switching_rate": switching_rate, "setup_rate": setup_rate})
+        rates = {"objective": "load", "switching_rate": switching_rate, "setup_rate": setup_rate} if self.record is not None else {}
+        return json.dumps({"design": self.name, **rates})
 
 
 def _known(given: Policy | str | Path, system: System) -> _Known | _ToDesign:
     record = record_named(given) if isinstance(given, str) else None
-    if record is not None and record.policy is MSR:
-        return _ToDesign(record)
-    policy = as_policy(given, place="policies", more=MSR_NAMES)
+    if isinstance(given, str) and given in DESIGNED_NAMES:
+        return _ToDesign(given, record if record is not None and record.policy is MSR else None)
+    policy = as_policy(given, system, place="policies")
     if isinstance(policy, MSR) and policy.names is None:  # its text calls the types by name
         policy = policy.replace(names=system.names)
     policy_text(policy)  # raises before anything runs if the policy has no text

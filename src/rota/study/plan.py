@@ -7,7 +7,7 @@ how far load can grow, and which policy to run. What theory proves is exact; the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +25,12 @@ from rota.model.system import check_system
 from rota.policy import MSR, Policy
 from rota.simulation import Comparison, Difference, Result, SimulationProgress, compare, compare_pair, enough_jobs
 from rota.study.plan_bursts import BurstCost, burst_cost
+from rota.study.plan_choice import choose
 from rota.study.plan_growth import Limit, against_load, limit_of
+from rota.study.plan_objective import Measure, PlanObjective, checked_limits, measure_of
+from rota.study.plan_optimum import Optimum, find_optimum
 from rota.study.plan_policies import analysis_of, capacity_needed, design_rotas, policies_of
-from rota.study.plan_words import choose, in_words, overload_text
+from rota.study.plan_words import WorseOff, in_words, overload_text, worse_off
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,8 +54,10 @@ class Plan:
     """The answers. `comparison` is at the system's own load, on `jobs` jobs; `by_load` and `limits` are on `grid_jobs` each.
 
     `rota` is the best one without backfilling, and `analysis` its analysis: with the sizes as given if `as_given`, otherwise with
-    exponential sizes. `balanced` is the mean response time of the paper's design, with the same sizes. `bursts`: what arrivals that are not
-    Poisson cost, None if all are.
+    exponential sizes. `balanced` is the mean response time of the paper's design, with the same sizes. The recommended policy is the best
+    by the `objective` of those that keep the `type_limits`, mean response times by type; `excluded` says why others do not. If none does,
+    `keeps_limits` is False, and the one that comes nearest is recommended. `optimum` is the least mean response time of any policy, or a
+    bound on it. `bursts`: what arrivals that are not Poisson cost, None if all are. (`limits` are other limits: how far load can grow.)
     """
 
     system: System
@@ -66,6 +71,11 @@ class Plan:
     limits: dict[str, Limit]
     recommended_name: str
     reason: str
+    objective: PlanObjective
+    type_limits: dict[str, float]
+    excluded: dict[str, str]
+    keeps_limits: bool
+    optimum: Optimum
     jobs: int
     grid_jobs: int
     seed: int
@@ -88,18 +98,40 @@ class Plan:
         """Whether the exact response times of the rota are known, beside bounds and prediction."""
         return self.analysis.has_exact
 
+    @property
+    def measure(self) -> Measure:
+        """What policies are judged by."""
+        return measure_of(self.objective)
+
+    @property
+    def worse_off(self) -> tuple[WorseOff, ...]:
+        """The types that take much longer under the recommended policy than under another one."""
+        return worse_off(self)
+
     def difference(self, name: str) -> Difference:
-        """Mean response time of a policy minus that of the recommended one, on the same jobs."""
-        return compare_pair(self.results[name], self.results[self.recommended_name])
+        """Mean response time of a policy minus that of the recommended one, on the same jobs.
+
+        The intervals of the differences of all pairs of policies hold at once, with 95 % confidence.
+        """
+        return compare_pair(self.results[name], self.results[self.recommended_name], comparisons=self.comparison.pairs)
+
+    def objective_difference(self, name: str) -> Difference:
+        """The same for what policies are judged by."""
+        return self.measure.difference(self.results[name], self.results[self.recommended_name], self.comparison.pairs)
 
     def table(self) -> pl.DataFrame:
-        """A row per policy: response times, difference to the recommended policy, and the largest stable load."""
+        """A row per policy: response times, what it is judged by, differences to the recommended policy, and the largest stable load.
+
+        `above_optimum` is how much longer its mean response time is than the optimum, relative; than the proved bound if that is all that
+        is known.
+        """
         import polars as pl
 
         rows = []
         for name, result in self.results.items():
             known = result.stable and not np.isnan(result.mean_response_time)
-            difference = self.difference(name) if known and name != self.recommended_name else None
+            other = known and name != self.recommended_name
+            difference, by_objective = (self.difference(name), self.objective_difference(name)) if other else (None, None)
             limit = self.limits[name]
             rows.append(
                 {
@@ -112,6 +144,12 @@ class Plan:
                     "interval": result.interval,
                     "difference": difference.mean if difference else None,
                     "difference_interval": difference.interval if difference else None,
+                    "objective": self.measure.value(result) if known else None,
+                    "objective_interval": self.measure.interval(result) if known else None,
+                    "objective_difference": by_objective.mean if by_objective else None,
+                    "objective_difference_interval": by_objective.interval if by_objective else None,
+                    "excluded": self.excluded.get(name),
+                    "above_optimum": self.optimum.above(result.mean_response_time) if known else None,
                     "p50": result.response_time_quantiles[0.5],
                     "p95": result.response_time_quantiles[0.95],
                     "p99": result.response_time_quantiles[0.99],
@@ -133,24 +171,46 @@ class Plan:
         return f"<Plan: {self.recommended_name}, load {self.load.load:.4g}, {len(self.results)} policies>"
 
     def _repr_html_(self) -> str:
-        digits = {"mean_response_time": 4, "interval": 2, "difference": 3, "difference_interval": 2, "p95": 4, "p99": 4}
+        digits = {"mean_response_time": ("mean", 4), "interval": ("±", 2)}
+        if self.objective != "mean":
+            digits |= {"objective": (self.measure.head, 4), "objective_interval": ("±", 2)}
+        digits |= {
+            "objective_difference": ("against *", 3),
+            "objective_difference_interval": ("±", 2),
+            "p95": ("95%", 4),
+            "p99": ("99%", 4),
+        }
         rows = []
         for row in self.table().to_dicts():
-            cells = [number(row[name], places) for name, places in digits.items()]
+            cells = [number(row[name], places) for name, (_, places) in digits.items()]
             label = f"{row['policy']} *" if row["recommended"] else row["policy"]
             growth = self.limits[row["policy"]].scaling_text(self.load.load)
-            rows.append((label, *(verdict_cells(row, 6) or cells), growth))
-        return html_lines(self.explain()) + html_table(["policy", "mean", "±", "against *", "±", "95%", "99%", "arrivals ×"], rows)
+            rows.append((label, *(verdict_cells(row, len(digits)) or cells), growth))
+        return html_lines(self.explain()) + html_table(["policy", *(head for head, _ in digits.values()), "arrivals ×"], rows)
 
 
 def plan(
-    system: System, *, jobs: int | None = None, seed: int = 0, tuning_s: float = 4.0, progress: Callable[[PlanProgress], None] | None = None
+    system: System,
+    *,
+    objective: PlanObjective = "mean",
+    limits: Mapping[str, float | str] | None = None,
+    jobs: int | None = None,
+    seed: int = 0,
+    tuning_s: float = 4.0,
+    optimum_s: float = 10.0,
+    progress: Callable[[PlanProgress], None] | None = None,
 ) -> Plan:
     """Plans a system; raises `Unstable`, with what to do, if its load is not below 1.
 
+    `objective` is what the recommended policy should keep low: the "mean" response time, the "slowdown" (the mean over all jobs of the
+    response time by the mean size of the job's type), "p95" (95 % of the jobs are faster) or "worst-type" (the mean response time of a type
+    by its mean size, of the type where that is largest). `limits`, as `{"render": 12}` or, where the system says its unit of time,
+    `{"render": "12h"}`, are mean response times that types may have: a policy whose interval reaches above is excluded.
+
     `jobs` are simulated under each policy at the system's own load (a million, or more if a type is rare), a fifth of them at each other
     load. The same seed gives the same jobs to every policy. Takes half a minute or so. A rota is tuned for at most `tuning_s` seconds, by
-    the clock, so two plans may differ a little.
+    the clock, so two plans may differ a little. For few types the least mean response time of any policy is computed, or a bound on it, for
+    `optimum_s` seconds at most; 0 leaves it out.
     """
     jobs, seed = None if jobs is None else whole("jobs", jobs, 0), whole("seed", seed, 0)
     if jobs is not None and jobs < 5000:
@@ -158,6 +218,9 @@ def plan(
     check_system(system)
     if not (is_real(tuning_s) and tuning_s > 0):
         raise BadSpec([Problem("tuning_s", "must be positive and finite", tuning_s)])
+    if not (is_real(optimum_s) and optimum_s >= 0):
+        raise BadSpec([Problem("optimum_s", "must not be negative, and finite", optimum_s)])
+    objective, type_limits = measure_of(objective).objective, checked_limits(system, limits)
     began = time.perf_counter()
 
     def tell(step: str, compiling: bool = False) -> None:
@@ -179,7 +242,7 @@ def plan(
     jobs = enough_jobs(system) if jobs is None else jobs
     grid_jobs = max(jobs // 5, 1000)
     tell("designing the rota")
-    rotas = design_rotas(best, jobs=grid_jobs, seed=seed + 1, time_limit_s=tuning_s, tell=simulating)
+    rotas = design_rotas(best, jobs=grid_jobs, seed=seed + 1, time_limit_s=tuning_s, limits=type_limits, tell=simulating)
     rota = rotas[system.preemption].plain
     analysis, as_given = analysis_of(system, rota)
     balanced = MeanResponse.of(analysis_of(system, rotas[system.preemption].balanced)[0])
@@ -189,12 +252,15 @@ def plan(
         raise KeyboardInterrupt
     results = dict(zip(comparison.labels, comparison.results, strict=True))
     rows = against_load(best, results, jobs=grid_jobs, seed=seed, time_limit_s=tuning_s * _ELSEWHERE, tell=tell)
-    limits = {}
+    growth = {}
     for name, result in results.items():
         tell(f"how far {name} can grow")
-        limits[name] = limit_of(best, result.policy, rows, jobs=grid_jobs, seed=seed)
-    name, reason = choose(results, limits, best.load)
-    bursts = burst_cost(system, results[name], jobs=jobs, seed=seed, tell=simulating)
+        growth[name] = limit_of(best, result.policy, rows, jobs=grid_jobs, seed=seed)
+    if optimum_s > 0:
+        tell("the best policy possible")
+    optimum = find_optimum(system, optimum_s)
+    choice = choose(results, growth, best.load, objective=objective, limits=type_limits)
+    bursts = burst_cost(system, results[choice.name], jobs=jobs, seed=seed, tell=simulating)
     return Plan(
         system=system,
         load=best,
@@ -204,9 +270,14 @@ def plan(
         balanced=balanced,
         comparison=comparison,
         by_load=_table(rows),
-        limits=limits,
-        recommended_name=name,
-        reason=reason,
+        limits=growth,
+        recommended_name=choice.name,
+        reason=choice.reason,
+        objective=objective,
+        type_limits=type_limits,
+        excluded=choice.excluded,
+        keeps_limits=choice.keeps_limits,
+        optimum=optimum,
         jobs=jobs,
         grid_jobs=grid_jobs,
         seed=seed,

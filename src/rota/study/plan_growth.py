@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from rota.capacity import Load
-from rota.errors import RotaError
+from rota.errors import Infeasible, NotConverged, RotaError
 from rota.model import System
-from rota.policy import MSR, Policy, record_of
+from rota.policy import MSR, Adaptive, Policy, record_of
 from rota.simulation import Result, simulate
 from rota.study.plan_policies import analysis_of, design_rotas, policies_of
+from rota.tuning import proved_load
 
 __all__ = ["Limit", "against_load", "limit_of", "loads_around"]
 
@@ -24,6 +25,7 @@ _GRID = (0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
 _TOO_CLOSE = 0.02
 _HIGHEST = 0.98  # at higher loads any affordable run looks unstable
 _STEPS = 4
+_ALL = 1 - 1e-6  # of all load that any policy can carry
 _DESIGN_S = 4.0  # for a balanced rota
 
 
@@ -64,16 +66,25 @@ def against_load(
     time_limit_s: float,
     tell: Callable[[str], None],
 ) -> list[dict[str, Any]]:
-    """A row per policy and load, with rotas redesigned for each load. `known` are the results at the system's own `load`."""
+    """A row per policy and load, with rotas redesigned for each load. `known` are the results at the system's own `load`.
+
+    A policy that cannot be made for a load has no row there.
+    """
     rows = []
+    adaptive = next((result.policy for result in known.values() if isinstance(result.policy, Adaptive)), None)  # tuned once
     for at in loads_around(load.load):
         tell(f"load {at:.2f}")
         if at == load.load:
             rows += [_row(at, name, result) for name, result in known.items()]
             continue
         there = load.scaled(at / load.load)
-        policies = policies_of(there.system, design_rotas(there, jobs=jobs, seed=seed + 1, time_limit_s=time_limit_s))
-        rows += [_row(at, name, run(there.system, policy, jobs, seed)) for name, policy in policies.items()]
+        policies = policies_of(there.system, design_rotas(there, jobs=jobs, seed=seed + 1, time_limit_s=time_limit_s, adaptive=adaptive))
+        for name, policy in policies.items():
+            if name in known:
+                try:
+                    rows.append(_row(at, name, run(there.system, policy, jobs, seed)))
+                except (Infeasible, NotConverged):  # an improved rota whose tables cannot be made at this load
+                    continue
     return rows
 
 
@@ -102,7 +113,8 @@ def _row(load: float, name: str, result: Result) -> dict[str, Any]:
 def limit_of(load: Load, policy: Policy, rows: list[dict[str, Any]], *, jobs: int, seed: int) -> Limit:
     """The largest stable load of a policy, from the rows of the grid and a few loads between them."""
     record = record_of(policy)
-    if record.throughput_optimal:
+    proved = proved_load(load, policy) > _ALL if isinstance(policy, Adaptive) else record.throughput_optimal
+    if proved:
         return Limit(1.0, 1.0, True)
     own = sorted((row["load"], row["stable"]) for row in rows if row["policy"] == record.name)
     grows = min((at for at, stable in own if not stable), default=1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,42 +13,91 @@ from rota.decide import suits
 from rota.design import design_policy
 from rota.errors import Infeasible
 from rota.model import Preemption, System
-from rota.policy import MSR, POLICY_NAMES, Policy, policy_name, record_of
+from rota.policy import DESIGNED_NAMES, MSR, POLICY_NAMES, Policy, design_named, msr_name, policy_name, record_of
+from rota.process import build_process
 from rota.simulation import SimulationProgress, simulate
+from rota.tuning import FEWEST_JOBS, TuningProgress, tune_adaptive
 
 __all__ = ["Rotas", "analysis_of", "capacity_needed", "design_rotas", "policies_of"]
 
 _MODELS: dict[Preemption, tuple[Preemption, ...]] = {"full": ("full",), "none": ("none",), "setup": ("setup", "none")}
 _BALANCED_S = 4.0  # for the balanced rota at each load
+_MOST_STATES = 200  # of the process of a rota that is improved
 
 
 @dataclass(frozen=True)
 class Rotas:
-    """The rotas of a system for one preemption model: the close one, the paper's, and the better of them that fills gaps from the queue."""
+    """The rotas of a system for one preemption model: the close one, the paper's, and the better of them that fills gaps from the queue.
+
+    `designed` are other policies that are designed for the system, by names.
+    """
 
     plain: MSR
     balanced: MSR
     backfilled: MSR
+    designed: tuple[Policy, ...] = ()
 
 
 def design_rotas(
-    load: Load, *, jobs: int, seed: int, time_limit_s: float, tell: Callable[[str, SimulationProgress], None] | None = None
+    load: Load,
+    *,
+    jobs: int,
+    seed: int,
+    time_limit_s: float,
+    limits: Mapping[str, float] | None = None,
+    adaptive: Policy | None = None,
+    tell: Callable[[str, SimulationProgress], None] | None = None,
 ) -> dict[Preemption, Rotas]:
     """Rotas for every model that the system allows: a server that can stop jobs after a setup may also let them run to their end.
 
     `plain` is a close rota, chosen and tuned on its mean response time, for `time_limit_s` at most. Theory says nothing about backfilling,
-    so which rota is best with it, the balanced or the close one, is measured on `jobs` jobs of their own.
+    so which rota is best with it, the balanced or the close one, is measured on `jobs` jobs of their own. `limits` are mean response times
+    that types may have: `plain` keeps them if a rota that does was found. `adaptive`: the queue-driven rota, if it is tuned already.
     """
     system, found = load.system, {}
     for model in _MODELS[system.preemption]:
         balanced = design_policy(system, model, load=load, objective="load", time_limit_s=_BALANCED_S)
-        plain = design_policy(system, model, load=load, objective="close", time_limit_s=time_limit_s)
+        plain = _close(load, model, time_limit_s, limits)
         choices = [policy.replace(backfill=True) for policy in (plain, balanced)]
         if plain == balanced:
             choices = choices[:1]
         best = choices[0] if len(choices) == 1 else min(choices, key=lambda policy: _measured(system, policy, jobs, seed, tell))
-        found[model] = Rotas(plain, balanced, best)
+        designed = _improved(load, model, plain)
+        if model == "none":
+            designed += _adaptive(load, plain, jobs, seed, tell) if adaptive is None else (adaptive,)
+        found[model] = Rotas(plain, balanced, best, designed)
     return found
+
+
+def _close(load: Load, model: Preemption, time_limit_s: float, limits: Mapping[str, float] | None) -> MSR:
+    """The close rota, within the limits if that is possible."""
+    if limits:
+        try:
+            return design_policy(load.system, model, load=load, max_response_time=limits, time_limit_s=time_limit_s)
+        except Infeasible:
+            pass
+    return design_policy(load.system, model, load=load, objective="close", time_limit_s=time_limit_s)
+
+
+def _improved(load: Load, model: Preemption, plain: MSR) -> tuple[Policy, ...]:
+    """The improved rota, where there is one, and its process is small enough that its tables take a moment only."""
+    name = f"improved {msr_name(model, model != 'full')}"
+    if name not in DESIGNED_NAMES or len(build_process(load.system, plain)) > _MOST_STATES:
+        return ()
+    return (design_named(name, load.system, load=load, base=plain),)
+
+
+def _adaptive(
+    load: Load, plain: MSR, jobs: int, seed: int, tell: Callable[[str, SimulationProgress], None] | None = None
+) -> tuple[Policy, ...]:
+    """The queue-driven rota, tuned on jobs of its own; the candidates of the close rota are among its goals."""
+
+    def show(at: TuningProgress) -> None:
+        if tell is not None:
+            tell("adaptive", SimulationProgress(int(at.part * jobs), jobs, 0.0, np.inf, at.time_s))
+
+    tuned = tune_adaptive(load.system, load=load, goals=[plain.candidates], jobs=max(jobs // 2, FEWEST_JOBS), seed=seed, progress=show)
+    return (tuned.policy,)
 
 
 def _measured(system: System, policy: MSR, jobs: int, seed: int, tell: Callable[[str, SimulationProgress], None] | None = None) -> float:
@@ -67,7 +116,7 @@ def policies_of(system: System, rotas: dict[Preemption, Rotas]) -> dict[str, Pol
     chosen = [policy for policy in POLICY_NAMES.values() if record_of(policy).preemption in ("none", system.preemption)]
     chosen = [policy for policy in chosen if suits(system, policy)]
     for pair in rotas.values():
-        chosen += [pair.backfilled, pair.plain]
+        chosen += [pair.backfilled, pair.plain, *pair.designed]
     placed = [(record.plan, record.name, policy) for policy in chosen if (record := record_of(policy)).plan is not None]
     return {name: policy for _, name, policy in sorted(placed, key=lambda row: row[0] or 0)}
 

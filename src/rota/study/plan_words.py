@@ -1,84 +1,52 @@
-"""Which policy to recommend, and why, in plain words.
-
-The rule: take the policies whose mean response time the simulation cannot distinguish from the lowest one, keep those that allow the load
-to grow, and recommend the simplest of them. So a rota is recommended only where it brings a gain that can be measured.
-"""
+"""A plan in plain words: what to run and why, who does worse under it, how far it is from the best possible, how far load can grow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rota.capacity import Load
 from rota.design import MeanResponse
-from rota.errors import Unstable
-from rota.policy import msr_name, record_named
-from rota.simulation import Result, compare_pair
-from rota.study.plan_growth import Limit
+from rota.policy import msr_name
+from rota.simulation import Result
+from rota.study.plan_choice import quoted, start, title_of
+from rota.study.plan_objective import time_words, worst_type
 
 if TYPE_CHECKING:
     from rota.study.plan import Plan
 
-__all__ = ["beside_the_paper", "choose", "in_three", "in_words", "overload_text", "title_of", "worse_off"]
+__all__ = ["WorseOff", "beside_the_paper", "in_three", "in_words", "overload_text", "recommendation", "worse_off"]
 
-_SAME = 0.01  # relative: a smaller difference does not matter in practice
-_UNSURE = 0.1  # relative: a mean that is worse by more than this is never called as good, even if the difference is not significant
-_GROWTH = 1.05  # arrivals should be able to grow by this much
 _WORSE = 1.5  # a type that takes so many times as long as under another policy is named
+_MOST_NAMED = 4
 
 _COMMON = ("first-fit", "fcfs")  # what most servers run
 
 
-def title_of(name: str) -> str:
-    """The title of a registered policy, in words."""
-    record = record_named(name)
-    assert record is not None
-    return record.title
+@dataclass(frozen=True)
+class WorseOff:
+    """A type that takes much longer under the recommended policy than under another one, on average, and that other policy."""
 
-
-def choose(results: dict[str, Result], limits: dict[str, Limit], load: float) -> tuple[str, str]:
-    """The policy to recommend, and the reason. `results` are ordered from the simplest policy to the most complex."""
-    settled = {name: result for name, result in results.items() if result.stable and not np.isnan(result.mean_response_time)}
-    if not settled:
-        rare = sorted({name for result in results.values() for name in result.unknown})
-        few = f" (there were too few of {_quoted(rare)})" if rare else ""
-        raise Unstable(f"at load {load:.4g} no policy settled within the jobs simulated{few}: simulate more jobs, or reduce the arrivals")
-    # Keep those of which most is known: a policy that has no interval, or no mean of a rare type, where others do may starve a type.
-    lacks = {name: (not np.isfinite(result.interval), len(result.unknown)) for name, result in settled.items()}
-    settled = {name: result for name, result in settled.items() if lacks[name] == min(lacks.values())}
-    fastest = min(settled, key=lambda name: settled[name].mean_response_time)
-    alike = [name for name in settled if name == fastest or _same(settled[name], settled[fastest])]
-    can_grow = [name for name in alike if limits[name].scaling(load) >= _GROWTH]
-    chosen = (can_grow or alike)[0]
-    others = [name for name in alike if name != chosen]
-    if len(settled) == 1:
-        return chosen, "It is the only one whose mean response time is known: under the others jobs pile up, or too few are done."
-    if not others:
-        sure = all(name == chosen or compare_pair(result, settled[chosen]).significant for name, result in settled.items())
-        how = ", and the difference is significant" if sure else "; not every difference is significant: simulate more jobs to be sure"
-        return chosen, f"It has the lowest mean response time of all policies compared{how}."
-    reason = f"It is as good as {_listed(others)}: differences are within the error of the simulation, or below {_SAME:.0%}.\n"
-    if can_grow and chosen != alike[0]:
-        return chosen, reason + f"{_start(title_of(alike[0]))} is simpler, but leaves less than {_GROWTH - 1:.0%} for load to grow."
-    return chosen, reason + "It is the simplest of them."
-
-
-def _same(result: Result, fastest: Result) -> bool:
-    difference = compare_pair(result, fastest)
-    most = _SAME if difference.significant else _UNSURE
-    return difference.mean <= most * fastest.mean_response_time
+    type: str
+    mean: float
+    interval: float
+    waiting: float
+    other: str
+    other_mean: float
+    other_interval: float
 
 
 def in_words(plan: Plan) -> list[str]:
     """The plan as sentences: what to run and why, compared with common policies, how far load can grow, and what limits it."""
     name, result = plan.recommended_name, plan.results[plan.recommended_name]
     return [
-        f"Run {title_of(name)} ({name}): mean response time {result.mean_response_time:.4g} ± {result.interval:.2g}.",
-        *worse_off(plan),
+        f"{recommendation(plan)} ({name}): {_measured(plan, result)}.",
+        *_worse_off_words(plan),
         *result.remarks,
         *plan.reason.split("\n"),
+        *_optimum_words(plan),
         *(_against(plan, other) for other in reversed(_COMMON) if other != name),
         *_rota_words(plan),
         *([] if plan.bursts is None else [plan.bursts.words()]),
@@ -89,35 +57,71 @@ def in_words(plan: Plan) -> list[str]:
 
 
 def in_three(plan: Plan) -> list[str]:
-    """The sentences below the name of the policy: which type pays, why this policy, its gain over a common one, how far load can grow."""
+    """The sentences below the name of the policy: which types lose, why this policy, its gain over a common one, how far load can grow."""
     common = next(name for name in _COMMON if name != plan.recommended_name)
-    first = [*worse_off(plan), *plan.results[plan.recommended_name].remarks]
+    first = [*_worse_off_words(plan), *plan.results[plan.recommended_name].remarks]
     bursts = [] if plan.bursts is None else [plan.bursts.words()]
-    return [*first, plan.reason.replace("\n", " "), _against(plan, common), *bursts, _growth(plan)]
+    return [*first, plan.reason.replace("\n", " "), *_optimum_words(plan), _against(plan, common), *bursts, _growth(plan)]
 
 
-def worse_off(plan: Plan) -> list[str]:
-    """The type that loses most under the recommended policy, compared with the policy that is best for that type.
+def recommendation(plan: Plan) -> str:
+    """What to run, or, where no policy keeps the limits, which comes nearest."""
+    title = title_of(plan.recommended_name)
+    return f"Run {title}" if plan.keeps_limits else f"No policy is sure to keep the limits; nearest is {title}"
+
+
+def _measured(plan: Plan, result: Result) -> str:
+    """The mean response time of a policy, after what it was chosen by."""
+    mean = f"mean response time {result.mean_response_time:.4g} ± {result.interval:.2g}"
+    measure = plan.measure
+    if measure.objective == "mean":
+        return mean
+    of = f" ('{plan.system.names[worst_type(result)]}')" if measure.objective == "worst-type" else ""
+    return f"{measure.title} {measure.value(result):.4g} ± {measure.interval(result):.2g}{of}; {mean}"
+
+
+def worse_off(plan: Plan) -> tuple[WorseOff, ...]:
+    """The types that lose under the recommended policy, each compared with the policy that is best for it; who loses most comes first.
 
     A mean over all jobs hides it: a policy may serve many small jobs well and leave a few large ones waiting.
     """
     chosen, names = plan.results[plan.recommended_name], plan.system.names
     others = {name: result for name, result in plan.results.items() if result.stable and name != plan.recommended_name}
     if len(names) < 2 or not others:
-        return []
+        return ()
     means = np.array([result.response_time for result in others.values()])  # (policies, K)
     means = np.where(np.isnan(means), np.inf, means)
-    least = means.min(axis=0)
-    times = np.where(np.isfinite(least) & ~np.isnan(chosen.response_time), chosen.response_time / least, 0.0)
-    i = int(times.argmax())
-    if times[i] < _WORSE:
+    found = []
+    for i, name in enumerate(names):
+        own, interval, k = float(chosen.response_time[i]), float(chosen.response_time_interval[i]), int(means[:, i].argmin())
+        best, result = list(others.items())[k]
+        least, other_interval = float(means[k, i]), float(result.response_time_interval[i])
+        if own >= _WORSE * least and own - least > np.hypot(interval, other_interval):
+            found.append(WorseOff(name, own, interval, float(chosen.waiting_time[i]), best, least, other_interval))
+    return tuple(sorted(found, key=lambda row: -row.mean / row.other_mean))
+
+
+def _worse_off_words(plan: Plan) -> list[str]:
+    rows, system = plan.worse_off, plan.system
+    said = [
+        f"Type '{row.type}' does worse than under another policy: {time_words(system, row.mean, row.interval)} on average, of which "
+        f"{time_words(system, row.waiting)} waiting; {time_words(system, row.other_mean, row.other_interval)} under "
+        f"{title_of(row.other)} ({row.other})."
+        for row in rows[:_MOST_NAMED]
+    ]
+    more = rows[_MOST_NAMED:]
+    return [*said, f"So do {quoted(row.type for row in more)}."] if len(more) > 1 else [*said, *(f"So does '{row.type}'." for row in more)]
+
+
+def _optimum_words(plan: Plan) -> list[str]:
+    """How far the recommended policy is from the best possible."""
+    best, result = plan.optimum, plan.results[plan.recommended_name]
+    above = best.above(result.mean_response_time)
+    if above is None:
         return []
-    best = list(others)[int(means[:, i].argmin())]
-    own = f"{chosen.response_time[i]:.3g} ± {chosen.response_time_interval[i]:.2g}"
-    other = f"{least[i]:.3g} ± {others[best].response_time_interval[i]:.2g}"
-    waits = f"{chosen.waiting_time[i]:.3g}"
-    here = f"Type '{names[i]}' does worse than under another policy: {own} on average, of which {waits} waiting"
-    return [f"{here}; {other} under {title_of(best)} ({best})."]
+    if best.settled:
+        return [f"The best policy possible has a mean response time of {best.mean:.4g}: this one is {above:.0%} above it."]
+    return [f"No policy can have a mean response time below {best.lower_bound:.4g} (proved): this one is {above:.0%} above that."]
 
 
 def _against(plan: Plan, other: str) -> str:
@@ -127,19 +131,28 @@ def _against(plan: Plan, other: str) -> str:
         return (
             f"Under {title_of(other)} the queue kept growing: it cannot carry this load."
             if whole
-            else f"Under {title_of(other)} jobs of {_quoted(result.growing)} kept piling up: it cannot carry this load."
+            else f"Under {title_of(other)} jobs of {quoted(result.growing)} kept piling up: it cannot carry this load."
         )
     if np.isnan(result.mean_response_time):
-        return f"Under {title_of(other)} too few jobs of {_quoted(result.unknown)} ended to give a mean."
+        return f"Under {title_of(other)} too few jobs of {quoted(result.unknown)} ended to give a mean."
     if not np.isfinite(result.interval):
-        return f"{_start(title_of(other))} took {result.mean_response_time:.4g} in this run, but the error of that is not known."
-    difference = plan.difference(other)
+        return f"{start(title_of(other))} took {result.mean_response_time:.4g} in this run, but the error of that is not known."
+    measure = plan.measure
+    difference, value = plan.objective_difference(other), measure.value(result)
     if not difference.significant:
-        return f"{_start(title_of(other))} takes {result.mean_response_time:.4g} ± {result.interval:.2g}: no significant difference."
-    ratio = result.mean_response_time / chosen.mean_response_time
-    times = f"{ratio - 1:.0%} longer" if ratio < 2 else f"{ratio:.1f} times as long"
-    apart = f"{difference.mean:.3g} ± {difference.interval:.2g}"
-    return f"{_start(title_of(other))} takes {times}: {result.mean_response_time:.4g} ({apart} more)."
+        takes = f"{start(title_of(other))} takes" if measure.objective == "mean" else f"By the same measure {title_of(other)} has"
+        return f"{takes} {value:.4g} ± {measure.interval(result):.2g}: no significant difference."
+    apart = f"{abs(difference.mean):.3g} ± {difference.interval:.2g} {'more' if difference.mean > 0 else 'less'}"
+    if measure.objective != "mean":
+        return f"By the same measure {title_of(other)} has {value:.4g} ({apart})."
+    return f"{start(title_of(other))} takes {_times(value / measure.value(chosen))}: {value:.4g} ({apart})."
+
+
+def _times(ratio: float) -> str:
+    """How long one mean is against another."""
+    if ratio < 1:
+        return f"{1 - ratio:.0%} less time"
+    return f"{ratio - 1:.0%} longer" if ratio < 2 else f"{ratio:.1f} times as long"
 
 
 def _growth(plan: Plan) -> str:
@@ -163,8 +176,8 @@ def _rota_words(plan: Plan) -> list[str]:
     difference = plan.difference(backfilled)
     if not difference.significant:
         return [f"The rota with backfilling takes {filled.mean_response_time:.4g}: no significant difference at this load."]
-    more = f"{difference.mean:.3g} ± {difference.interval:.2g}"
-    return [f"The rota with backfilling takes {filled.mean_response_time:.4g} at this load, {more} more."]
+    apart = f"{abs(difference.mean):.3g} ± {difference.interval:.2g} {'more' if difference.mean > 0 else 'less'}"
+    return [f"The rota with backfilling takes {filled.mean_response_time:.4g} at this load, {apart}."]
 
 
 def beside_the_paper(plan: Plan) -> str:
@@ -197,15 +210,3 @@ def overload_text(best: Load, capacity: float | None) -> str:
         f"the system load is {best.load:.4g}: the jobs ask for {excess}, under any policy. "
         f"Scale arrivals by less than {1 / best.load:.4g}, {more}. See `rota capacity`; no plan was made"
     )
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _quoted(names: Iterable[str]) -> str:
-    return _listed([f"'{name}'" for name in names])
-
-
-def _start(text: str) -> str:
-    return text[0].upper() + text[1:]

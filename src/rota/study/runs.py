@@ -1,7 +1,7 @@
 """One run of a study: what defines it, as plain text and numbers; what is measured; and how to repeat it.
 
 A run is sent to other processes and machines, and a key identifies it. So it holds text instead of objects: the system as TOML (at
-the load of the run) and the policy as JSON. That is a policy's file, or what to design (`{"design": "none", …}`): designing is part of the
+the load of the run) and the policy as JSON. That is a policy's file, or what to design (`{"design": "nMSR", …}`): designing is part of the
 run, so that it too is spread over the workers. A policy of your own is the place that it is imported from and a hash of its source
 (`{"custom": "mine:longest_first", "source": "…"}`).
 """
@@ -18,12 +18,11 @@ from typing import Any
 
 from rota import __version__
 from rota.capacity import Load, system_load
-from rota.design import balanced_policy, design_policy
 from rota.errors import BadSpec, Problem, RotaError
 from rota.imported import source_of
 from rota.model import System, Workload
 from rota.model.spec import parse_system
-from rota.policy import MSR, Custom, Policy, policy_from_dict, policy_to_json
+from rota.policy import MSR, Custom, Policy, design_named, policy_from_dict, policy_to_json
 from rota.policy.custom import custom_at, place_of_custom
 from rota.policy.registry import record_named
 from rota.simulation import Result, simulate
@@ -97,13 +96,7 @@ def _policy_of(definition: str, text: str) -> Policy:
     fields = json.loads(definition)
     if "design" not in fields:
         return policy_from_text(definition)
-    system, model, alpha, gamma = _system_of(text), fields["design"], fields["switching_rate"], fields["setup_rate"]
-    if not fields["backfill"]:
-        return design_policy(system, model, load=_load_of(text), switching_rate=alpha, setup_rate=gamma, objective="load")
-    if alpha is None:
-        return design_policy(system, model, load=_load_of(text), setup_rate=gamma, objective="load").replace(backfill=fields["backfill"])
-    # With backfilling a rota may be stable at a switching rate at which it is unstable without: the simulation finds out.
-    return balanced_policy(system, _load_of(text), model, setup_rate=gamma).replace(switching_rate=alpha, backfill=fields["backfill"])
+    return design_named(fields.pop("design"), _system_of(text), load=_load_of(text), **fields)
 
 
 @lru_cache(maxsize=64)

@@ -53,10 +53,11 @@ def sweep(
 ) -> pl.DataFrame:
     """Simulates every policy at every point of a grid: one row per run, in the order of the grid, with all that is needed to repeat it.
 
-    A policy is a name of `rota.simulation.POLICY_NAMES`, a policy or its file, your own as "module:function", or the name of an MSR
-    ("pMSR", "nMSR", "sMSR", each with "+backfill" if wanted), which is designed for the system at each load and, if given, with each
-    switching rate and setup rate. Loads are those of the system unless given. The same seed gives the same jobs to every policy. `seeds`
-    is how many, or a list. Each run has `jobs` jobs (a million; all of a workload that has an end).
+    A policy is a name of `rota.simulation.POLICY_NAMES`, a policy or its file, your own as "module:function", or a name that is designed
+    for the system at each load (`rota.policy.DESIGNED_NAMES`): an MSR ("pMSR", "nMSR", "sMSR", each with "+backfill" if wanted), with
+    balanced loads and, if given, with each switching rate and setup rate; or "improved", the improved rota. Loads are those of the system
+    unless given. The same seed gives the same jobs to every policy. `seeds` is how many, or a list. Each run has `jobs` jobs (a million;
+    all of a workload that has an end).
 
     A `workload` is the file of a trace, whose arrivals come faster or slower at other loads, or an arrival process of your own as
     "module:name"; a policy or arrival process of your own must be importable by every worker, and a hash of its source is in each row.

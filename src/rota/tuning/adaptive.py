@@ -33,10 +33,11 @@ from rota.tuning.parts import two_parts
 from rota.tuning.race import Entry, Round, race, run_all
 from rota.tuning.settings import first_settings, goal_sets, max_weight_setting, neighbours
 
-__all__ = ["Tuned", "TuningProgress", "tune_adaptive"]
+__all__ = ["FEWEST_JOBS", "Tuned", "TuningProgress", "design_adaptive_named", "tune_adaptive"]
 
 _JOBS = 400_000
-_FEWEST = 20_000
+FEWEST_JOBS = 20_000
+_NAMED_JOBS = 100_000  # if it is only named
 _CHECK = 2.5  # as many jobs in the check as in the longest race, of a stream without end
 _CHECK_SEED = 1_000_003  # added to the seed for the jobs of the check
 
@@ -104,12 +105,13 @@ def tune_adaptive(
         raise Unstable(
             f"the system load {best.load:.4g} is not below 1: no policy is stable; scale arrivals by less than {1 / best.load:.4g}"
         )
-    jobs = enough_jobs(system, _JOBS) if jobs is None else whole("jobs", jobs, _FEWEST)
+    jobs = enough_jobs(system, _JOBS) if jobs is None else whole("jobs", jobs, FEWEST_JOBS)
     seen, unseen = two_parts(workload, system, jobs)
     if isinstance(seen, Sized) and isinstance(unseen, Sized):
         jobs = min(jobs, len(seen), len(unseen))
-        if jobs < _FEWEST:
-            raise BadSpec([Problem("workload", f"must have at least {2 * _FEWEST:,} jobs, to tune and to check", len(seen) + len(unseen))])
+        if jobs < FEWEST_JOBS:
+            rule = f"must have at least {2 * FEWEST_JOBS:,} jobs, to tune and to check"
+            raise BadSpec([Problem("workload", rule, len(seen) + len(unseen))])
     sets = [*goal_sets(best), *(_checked_goals(system, given) for given in goals)]
     began, rounds = time.perf_counter(), list[Round]()
     first = first_settings(system, sets)
@@ -144,6 +146,11 @@ def tune_adaptive(
     others = [entry for entry in entries if entry is not winner and entry.result.stable and not entry.worse_than(winner)]
     equal = tuple(_adaptive(other) for other in others)
     return Tuned(_adaptive(winner), winner.result, equal, tuple(rounds), seed, time.perf_counter() - began)
+
+
+def design_adaptive_named(name: str, system: System, *, load: Load | None = None, time_limit_s: float | None = None) -> Adaptive:
+    """The queue-driven rota behind the name "adaptive" (`rota.policy.designed`). It takes as many jobs as it needs, whatever the time."""
+    return tune_adaptive(system, load=load, jobs=_NAMED_JOBS).policy
 
 
 def _checked_goals(system: System, given: ArrayLike) -> Int:

@@ -56,6 +56,23 @@ def test_a_rota_is_designed_anew(system, quick, planned):
         assert one.p50 < one.p95 < one.p99
 
 
+def test_an_improved_rota_is_improved_anew(system, quick):
+    """A base that cannot carry the new arrivals is replaced: the new policy is the improved rota of a stable one."""
+    more = system.replace(arrival_rate=system.arrival_rate * [2.0, 1.0, 1.0])
+    assert not rota.analyze(more, quick).stable
+    found = plan(more, rota.Improved(quick))
+    policy = policy_from_json(found.policy)
+    assert (policy.preemption, found.kept) == ("none", False)
+    assert rota.analyze(more, policy.base).stable
+    assert all(one.mean > 0 for one in found.predicted.values())
+
+
+def test_an_improved_rota_stays_at_loads_above_one(system, quick):
+    """Its tables exist for loads below 1 only: above, there is no new plan, and the message says so."""
+    with pytest.raises(ReplanFailed, match=r"improved nMSR is for loads below 1 only: the plan stays as it is"):
+        plan(system.scaled(load=1.1), rota.Improved(quick))
+
+
 def test_routes_of_the_old_rota_bind_nothing(system, quick):
     """A rota with draining orders of its own is designed anew: the new one has other candidates, and its own way to switch."""
     found = plan(system, quick.replace(route=[[2, 1, 0], [1, 0, 2]]))

@@ -7,7 +7,8 @@ It reads one JSON object from standard input and writes one to standard output:
       "time_s": 3.2 }
 
 or { "error": text }. A rota is designed anew with the preemption model, backfilling and slots of the one in use, and replaces it only
-if it is better in a simulation of the same jobs. Other policies stay, and only their predictions are new. Times are in the system's unit.
+if it is better in a simulation of the same jobs; so is an improved rota, at loads below 1. Other policies stay, and only their
+predictions are new. Times are in the system's unit.
 
 Predictions come from a simulation; the mean of a rota comes from the exact analysis, if there is one. At a load of 1 and above there is
 nothing to predict: the rota is designed for the same mix at load 0.95, and `load` is still the true load.
@@ -26,7 +27,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rota.errors import RotaError
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from rota.capacity import Load
     from rota.model import System
     from rota.policy import MSR, Policy
+
+_P = TypeVar("_P", bound="Policy")
 
 __all__ = ["Predicted", "ReplanFailed", "Replanned", "learned_system", "predict", "replan"]
 
@@ -189,7 +192,7 @@ def _plan(request: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to a request."""
     from rota.capacity import system_load
     from rota.model import system_from_dict
-    from rota.policy import MSR, policy_from_dict, policy_to_dict
+    from rota.policy import DESIGNED_NAMES, MSR, design_named, policy_from_dict, policy_name, policy_to_dict
 
     began = time.perf_counter()
     system = system_from_dict(request["system"])
@@ -201,8 +204,15 @@ def _plan(request: Mapping[str, Any]) -> dict[str, Any]:
         raise ReplanFailed("no jobs arrive: there is nothing to plan")
     feasible = best if load < 1 else best.scaled(_FULL / load)
     kept, remark = True, ""
-    if request.get("design", True) and isinstance(policy, MSR):
-        policy, kept = _designed(feasible, policy, float(request.get("time_limit_s", 60.0)), jobs, seed)
+    if request.get("design", True):
+        time_limit_s = float(request.get("time_limit_s", 60.0))
+        if isinstance(policy, MSR):
+            policy, kept = _designed(feasible, policy, time_limit_s, jobs, seed)
+        elif policy_name(policy) in DESIGNED_NAMES:
+            if load >= 1:
+                raise ReplanFailed(f"the load is {load:.4g}, and {policy_name(policy)} is for loads below 1 only: the plan stays as it is")
+            new = design_named(policy_name(policy), system, load=best, time_limit_s=time_limit_s / 3)
+            policy, kept = _better(system, policy, new, jobs, seed)
     predicted: dict[str, Predicted] = {}
     if load < 1:
         predicted, remark = predict(system, policy, jobs, seed)
@@ -224,7 +234,6 @@ def _designed(load: Load, old: MSR, time_limit_s: float, jobs: int, seed: int) -
     How slots drain and open is chosen anew with the candidates: routes of the old ones say nothing about the new ones.
     """
     from rota.design import design_policy
-    from rota.simulation import simulate
 
     system = load.system
     new = design_policy(
@@ -237,7 +246,19 @@ def _designed(load: Load, old: MSR, time_limit_s: float, jobs: int, seed: int) -
     ).replace(backfill=old.backfill, empty_slots=old.empty_slots)
     if old.names != system.names:
         return new, False
-    before, after = (simulate(system, policy, jobs=jobs, seed=seed) for policy in (old, new))
+    return _better(system, old, new, jobs, seed)
+
+
+def _better(system: System, old: _P, new: _P, jobs: int, seed: int) -> tuple[_P, bool]:
+    """The new policy if it is clearly better, otherwise the old one; and whether the old one is kept."""
+    from rota.errors import Unstable
+    from rota.simulation import simulate
+
+    after = simulate(system, new, jobs=jobs, seed=seed)
+    try:
+        before = simulate(system, old, jobs=jobs, seed=seed)
+    except Unstable:  # an improved rota whose base cannot carry the load has no decisions
+        return new, False
     better = after.mean_response_time < (1 - _GAIN) * before.mean_response_time if before.stable and after.stable else not before.stable
     return (new, False) if better else (old, True)
 

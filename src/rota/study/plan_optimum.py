@@ -1,0 +1,55 @@
+"""How far policies are from the best possible: the optimum of small systems, or a proved lower bound on every policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.errors import RotaError
+from rota.model import System
+from rota.optimal import optimal_policy
+
+__all__ = ["Optimum", "find_optimum"]
+
+_ACCURACY = 1e-2  # of the optimum, relative: finer than most simulations
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The least mean response time of any policy. `proved`: no policy is below it; `mean`: that of the best one, None if not settled.
+
+    Without either, `remark` says why.
+    """
+
+    lower_bound: float | None = None
+    mean: float | None = None
+    remark: str = ""
+
+    @property
+    def reference(self) -> float | None:
+        """What policies are compared with: the optimum if it is known, otherwise the bound."""
+        return self.mean if self.mean is not None else self.lower_bound
+
+    @property
+    def settled(self) -> bool:
+        """Whether the optimum itself is known."""
+        return self.mean is not None
+
+    def above(self, mean_response_time: float) -> float | None:
+        """By how much, relative, a mean response time is above the reference."""
+        return None if self.reference is None else mean_response_time / self.reference - 1
+
+
+def find_optimum(system: System, time_limit_s: float) -> Optimum:
+    """The optimum within so many seconds; 0 leaves it out.
+
+    Where stopping a job takes a setup, no policy is better than the best one that may stop jobs for nothing: that is a bound.
+    """
+    if time_limit_s == 0:
+        return Optimum()
+    setups = system.preemption == "setup"
+    try:
+        found = optimal_policy(system, "full" if setups else system.preemption, accuracy=_ACCURACY, time_limit_s=time_limit_s)
+    except RotaError as error:
+        reason = str(error).partition(": ")[0]
+        return Optimum(remark=f"How far this is from the best possible is not known: {reason}.")
+    return Optimum(found.lower_bound, found.mean_response_time if found.settled and not setups else None)
