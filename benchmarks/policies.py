@@ -97,7 +97,7 @@ def row(name: str, load: float, system: rota.System, tuned: rota.Tuned, workload
     before: dict[str, Policy | str] = {policy: policy for policy in BEFORE} | {"nMSR+backfill": base.replace(backfill=True)}
     means = {policy: mean(system, given, workload, jobs) for policy, given in before.items()}
     best = min(means, key=lambda policy: means[policy])
-    improved, adaptive = mean(system, rota.Improved(base), workload, jobs), mean(system, tuned.policy, workload, jobs)
+    improved, adaptive = mean(system, rota.Improved(base, True), workload, jobs), mean(system, tuned.policy, workload, jobs)
     ratio = min(improved, adaptive) / means[best]
     cells = f"{f'{best} {means[best]:.4g}':>24} {means['nMSR+backfill']:14.4g} {improved:10.4g} {adaptive:10.4g} {ratio:6.3f}"
     print(f"{name:<10} {load:4.2f} {cells}  {tuned.policy!r}", flush=True)
