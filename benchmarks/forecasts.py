@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import heapq
 import math
+import os
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,7 @@ def run(options: Sequence[str] = ()) -> None:
     parser.add_argument("--policies", nargs="+", choices=list(POLICIES), default=list(POLICIES))
     parser.add_argument("--live", action="store_true", help="a real daemon and real jobs, instead of a simulated clock")
     parser.add_argument("--mean-s", type=float, default=0.3, help="mean size of the jobs of --live, in seconds")
+    parser.add_argument("--begin-s", type=float, default=0.03, help="what starting a process adds to these sizes, in the plan of --live")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args(list(options))
     system = rota.read_system(EXAMPLES / "paper.toml").scaled(load=chosen.load)
@@ -53,7 +55,7 @@ def run(options: Sequence[str] = ()) -> None:
     for name in chosen.policies:
         began = time.perf_counter()
         if chosen.live:
-            asked = measured_live(system, POLICIES[name], chosen.jobs, chosen.mean_s, chosen.seed)
+            asked = measured_live(system, POLICIES[name], chosen.jobs, chosen.mean_s, chosen.begin_s, chosen.seed)
         else:
             asked = measured(system, POLICIES[name], chosen.jobs, chosen.apart, chosen.futures, chosen.seed)
         for moment in dict.fromkeys(one.moment for one in asked):
@@ -170,16 +172,19 @@ def _arrivals(system: rota.System, draw: np.random.Generator) -> Iterator[tuple[
 # ------------------------------------------------------------------------------------------------------------- a real daemon
 
 
-def measured_live(system: rota.System, policy: rota.MSR | rota.FirstFit, jobs: int, mean_s: float, seed: int) -> list[Asked]:
+def measured_live(
+    system: rota.System, policy: rota.MSR | rota.FirstFit, jobs: int, mean_s: float, begin_s: float, seed: int
+) -> list[Asked]:
     """Forecasts of a real daemon for some of so many real jobs, each of which sleeps for an exponential time. Times are in seconds.
 
-    Sizes and arrivals are those that the daemon learns: a process takes longer than it sleeps. At most two jobs are asked for at once.
+    Sizes and arrivals are those that the daemon learns: a process takes longer than it sleeps. At most two jobs are asked for at once, and
+    none of the last tenth, since forecasts expect that jobs go on coming.
     """
     draw = np.random.default_rng(seed)
     real = system.replace(
         resources=tuple(f"counted_{name}" for name in system.resources),  # nothing on this machine has these names
         arrival_rate=system.arrival_rate / mean_s,
-        service_rate=system.service_rate / mean_s,
+        service_rate=system.service_rate / (mean_s + begin_s),
     )
     if isinstance(policy, rota.MSR):
         policy = policy.replace(switching_rate=policy.switching_rate / mean_s)
@@ -190,8 +195,10 @@ def measured_live(system: rota.System, policy: rota.MSR | rota.FirstFit, jobs: i
             sleep = ["sleep", f"{draw.exponential(mean_s):.4f}"]
             (id,) = served.client.submit(sleep, type=real.names[kind], cwd="/", env=ENV).ids
             ids.append(id)
-            if len(ids) > jobs // 20 and sum(not question.done() for question in open_questions) < _ASKERS:
+            if jobs // 20 < len(ids) < jobs - jobs // 10 and sum(not question.done() for question in open_questions) < _ASKERS:
                 open_questions.append(pool.submit(_ask, served, id, float(draw.exponential(mean_s))))
+        sizes = ", ".join(f"{kind.mean_size_s or 0.0:.3f} s" for kind in served.client.status().types)
+        print(f"load of the machine {os.getloadavg()[0]:.1f}; mean sizes that the daemon measured: {sizes}")
         asked = [one for question in open_questions for one in question.result()]
         for one in asked:
             done = served.client.wait(one.job)
