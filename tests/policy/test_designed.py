@@ -11,8 +11,8 @@ from systems import paper_example
 
 
 def test_every_rota_and_every_improved_rota_has_a_designer():
-    """The names of all rotas and improved rotas can be designed; so can "improved", whichever the system needs."""
-    named = {record.name for record in records() if record.policy in (rota.MSR, rota.Improved)}
+    """The names of all rotas, improved and queue-driven ones can be designed; so can "improved", whichever the system needs."""
+    named = {record.name for record in records() if record.policy in (rota.MSR, rota.Improved, rota.Adaptive)}
     assert set(DESIGNED_NAMES) == named | {"improved"}
     assert set(MSR_NAMES) < named
 
@@ -29,9 +29,11 @@ def test_a_rota_has_what_its_name_says(name):
     assert np.array_equal(paper.candidates, balanced.candidates)
 
 
-@pytest.mark.parametrize(("preemption", "name"), [("full", "improved pMSR"), ("none", "improved nMSR"), ("setup", "improved nMSR")])
+@pytest.mark.parametrize(
+    ("preemption", "name"), [("full", "improved pMSR"), ("none", "improved nMSR+backfill"), ("setup", "improved nMSR+backfill")]
+)
 def test_improved_goes_by_the_system(preemption, name):
-    """With free preemption it is the improved pMSR, otherwise the improved nMSR; its base is designed for the system, unless given."""
+    """With free preemption it is the improved pMSR, otherwise one with backfilling; its base is designed for the system, unless given."""
     system = paper_example(0.5).with_preemption(preemption, 0.1 if preemption == "setup" else None)
     policy = as_policy("improved", system)
     assert policy_name(policy) == name
@@ -69,5 +71,5 @@ def test_sweeps_design_at_each_load():
 def test_replications_and_simulations_design_too():
     """`simulate` and `replicate` take the names as `compare` does."""
     system = paper_example(0.4)
-    assert rota.simulate(system, "improved", jobs=1000).name == "improved nMSR"
+    assert rota.simulate(system, "improved", jobs=1000).name == "improved nMSR+backfill"
     assert rota.replicate(system, "nMSR", replications=2, jobs=1000).results[0].name == "nMSR"

@@ -166,7 +166,7 @@ def test_lists_derive_from_the_records():
     """A name alone is a policy, or names a rota to be designed; a plan has each place once."""
     assert list(POLICY_NAMES) == [record.name for record in records() if not record.designed]
     improved = ["improved pMSR", "improved nMSR", "improved nMSR+backfill", "improved sMSR", "improved sMSR+backfill"]
-    assert [*MSR_NAMES, *improved, "table", "table-np"] == [record.name for record in records() if record.designed]
+    assert ["adaptive", *MSR_NAMES, *improved, "table", "table-np"] == [record.name for record in records() if record.designed]
     assert POLICY_NAMES is NAMES_OF_SIMULATION
     places = [record.plan for record in records() if record.plan is not None]
     assert len(set(places)) == len(places)

@@ -80,8 +80,8 @@ def test_what_always_runs_is_drawn_once(plan):
 
 def test_the_page_draws_what_is_recommended(plan):
     """Of an improved rota it draws the base and says how it goes on; for another kind of policy the title says that the rota is not it."""
-    base = plan.results["improved nMSR"].policy.base
-    improved = plan_html(replace(plan, recommended_name="improved nMSR"))
+    base = plan.results["improved nMSR+backfill"].policy.base
+    improved = plan_html(replace(plan, recommended_name="improved nMSR+backfill"))
     drawn = rota.report.packing.schedule_table(base, plan.system, common=True)["schedule"].unique().to_list()
     assert all(label in improved for label in drawn)
     assert "What runs together under the base of the improved rota" in improved

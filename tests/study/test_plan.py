@@ -30,7 +30,16 @@ def busy():
 
 def test_policies_follow_the_preemption_model(low):
     """Without preemption only policies that never stop a job are compared; with it there are more."""
-    assert list(low.results) == ["fcfs", "first-fit", "easy", "max-weight-np", "nMSR+backfill", "nMSR", "improved nMSR"]
+    assert list(low.results) == [
+        "fcfs",
+        "first-fit",
+        "easy",
+        "max-weight-np",
+        "nMSR+backfill",
+        "nMSR",
+        "improved nMSR+backfill",
+        "adaptive",
+    ]
     assert all(result.preemption_rate == 0 for result in low.results.values())
     system = paper_example(0.3).with_preemption("setup", 0.1)
     assert {"sMSR", "sMSR+backfill", "nMSR", "nMSR+backfill"} < set(rota.plan(system, jobs=5000, tuning_s=0.05, optimum_s=0).results)
@@ -218,10 +227,10 @@ def test_a_plan_says_which_types_do_worse(low):
 def test_the_improved_rota_takes_part(low, busy):
     """It is compared at every load, its limit is proved, and its simulated mean keeps the proved bound: the exact mean of its base."""
     for plan in (low, busy):
-        result = plan.results["improved nMSR"]
+        result = plan.results["improved nMSR+backfill"]
         assert result.policy.base == plan.rota
         assert result.mean_response_time <= plan.analysis.mean_response_time + result.interval
-        assert plan.limits["improved nMSR"].proved
+        assert plan.limits["improved nMSR+backfill"].proved
         assert plan.by_load.filter(plan.by_load["policy"] == "improved nMSR").height == len(loads_around(plan.load.load))
 
 

@@ -173,7 +173,7 @@ register(
         title="the queue-driven rota",
         preemption="none",
         throughput_optimal=True,
-        colour="#0B7A33",
+        colour="#2748B7",
         mark="triangle-up",
         codec="rota.policy.adaptive:ADAPTIVE_CODEC",
         designed=True,

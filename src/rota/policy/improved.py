@@ -98,12 +98,12 @@ def _register(
 
 
 _register("full", "improved pMSR", "the improved rota", "#13199C", "square", plan=72)
-_register("none", "improved nMSR", "the improved rota without preemption", "#170041", "diamond")
+_register("none", "improved nMSR", "the improved rota without preemption", "#1B1506", "triangle-down")
 _register(
     "none", "improved nMSR+backfill", "the improved rota with backfilling, without preemption", "#871EFF", "circle", backfill=True, plan=92
 )
-_register("setup", "improved sMSR", "the improved rota with setups", "#2c0a5a", "triangle-up")
+_register("setup", "improved sMSR", "the improved rota with setups", "#2C0A5A", "triangle-up")
 _register(
-    "setup", "improved sMSR+backfill", "the improved rota with backfilling and setups", "#30085f", "triangle-down", backfill=True, plan=82
+    "setup", "improved sMSR+backfill", "the improved rota with backfilling and setups", "#210030", "triangle-down", backfill=True, plan=82
 )
 register_designed("improved", _DESIGNER)  # which of them, the system says
