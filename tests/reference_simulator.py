@@ -502,6 +502,8 @@ class Adaptive:
 
     def _is_full(self, goal: Sequence[int], present: Sequence[int], most: float) -> bool:
         have = sum(p * q for p, q, n in zip(self.need, present, goal, strict=True) if n > 0)
+        if self.policy.full == math.inf:
+            return False
         return most > self.long or have >= self.policy.full * sum(p * n for p, n in zip(self.need, goal, strict=True)) * (1 - 1e-12)
 
     def _goal(self, values: Sequence[float], full: Sequence[bool]) -> Sequence[int] | None:
@@ -516,7 +518,7 @@ class Adaptive:
         return self.goals[self.goal]
 
     def _start(self, view: View, run: list[Job], weights: Sequence[float], goal: Sequence[int] | None, kept: Sequence[int]) -> list[Job]:
-        """Adds waiting jobs one by one, of the type of largest weight times share; of a goal only to its slots, beside kept room."""
+        """Adds waiting jobs one by one, the type of largest weight times share or the oldest first; of a goal only to its slots."""
         run = list(run)
         while True:
             have = counts(self.system, run)
@@ -528,7 +530,10 @@ class Adaptive:
             ]
             if not able:
                 return run
-            run.append(max(able, key=lambda job: weights[job.kind] * max(self.shares[job.kind])))
+            if self.policy.order == "arrival":
+                run.append(min(able, key=lambda job: job.number))
+            else:
+                run.append(max(able, key=lambda job: weights[job.kind] * max(self.shares[job.kind])))
 
     def _fits_beside(self, run: list[Job], job: Job, kept: Sequence[int]) -> bool:
         """Whether a job fits; a resource of which the kept room leaves none is no obstacle to a job that needs none of it."""

@@ -21,10 +21,11 @@ def adaptive_policies(draw, system):
     return rota.Adaptive(
         goals,
         draw(st.sampled_from([0.0, 0.5, 8.0])),
-        full=draw(st.sampled_from([0.0, 0.6, 1.0])),
+        full=draw(st.sampled_from([0.0, 0.6, 1.0, np.inf])),
         waive=draw(st.sampled_from([0.0, 1.0, 4.0])),
         free=draw(st.sampled_from([0.0, 2.3, 30.7, np.inf])),
         slack=draw(st.sampled_from([0.0, 0.37])),
+        order=draw(st.sampled_from(["weight", "arrival"])),
         importance=draw(st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=K, max_size=K)),
     )
 
@@ -43,6 +44,15 @@ def test_a_corner_is_max_weight_without_preemption(data, system):
     goals = [row for row in reference_schedules(system) if any(row)][-1:]
     jobs = data.draw(jobs_for(range(len(system.names))))
     assert engine_log(system, rota.Adaptive(goals, free=np.inf), jobs) == engine_log(system, rota.MaxWeight("none"), jobs)
+
+
+@given(data=st.data(), system=small_systems())
+def test_a_corner_is_first_fit(data, system):
+    """With full = ∞ and the oldest first it decides as First-Fit, whatever its goals are."""
+    goals = [row for row in reference_schedules(system) if any(row)][-1:]
+    jobs = data.draw(jobs_for(range(len(system.names))))
+    policy = rota.Adaptive(goals, full=np.inf, order="arrival")
+    assert engine_log(system, policy, jobs) == engine_log(system, rota.FirstFit(), jobs)
 
 
 def starts(policy, jobs):

@@ -20,7 +20,8 @@ GOALS = [[0, 0, 2], [1, 4, 0]]
         ({"hold": -1.0}, "hold: must be a number, at least 0"),
         ({"hold": np.inf}, "hold: must be a number, at least 0"),
         ({"waive": "much"}, "waive: must be a number, at least 0"),
-        ({"full": 1.5}, "full: must be a number from 0 to 1"),
+        ({"full": -0.5}, "full: must be a number, at least 0, or infinity"),
+        ({"order": "size"}, "order: must be"),
         ({"free": np.nan}, "free: must be a number, at least 0, or infinity"),
         ({"slack": True}, "slack: must be a number, at least 0"),
         ({"importance": [1.0, 2.0]}, "importance: must be 3 positive numbers"),
@@ -37,7 +38,9 @@ def test_what_is_refused(given, rule):
 @pytest.mark.parametrize("free", [0.0, 3.5, np.inf])
 def test_files(free):
     """What is written is read back equal, infinity included; settings that a file leaves out have their defaults."""
-    policy = rota.Adaptive(GOALS, 3.0, full=0.9, waive=2.0, free=free, slack=0.1, importance=[1.0, 0.5, 2.0], names=("a", "b", "c"))
+    policy = rota.Adaptive(
+        GOALS, 3.0, full=0.9, waive=2.0, free=free, slack=0.1, order="arrival", importance=[1.0, 0.5, 2.0], names=("a", "b", "c")
+    )
     assert policy_from_dict(policy_to_dict(policy)) == policy
     short = {"rota_policy": 1, "policy": "adaptive", "types": ["a", "b", "c"], "goals": [{"c": 2}, {"a": 1, "b": 4}]}
     assert policy_from_dict(short) == rota.Adaptive(GOALS, names=("a", "b", "c"))

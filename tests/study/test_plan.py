@@ -231,7 +231,7 @@ def test_the_improved_rota_takes_part(low, busy):
         assert result.policy.base == plan.rota
         assert result.mean_response_time <= plan.analysis.mean_response_time + result.interval
         assert plan.limits["improved nMSR+backfill"].proved
-        assert plan.by_load.filter(plan.by_load["policy"] == "improved nMSR").height == len(loads_around(plan.load.load))
+        assert plan.by_load.filter(plan.by_load["policy"] == "improved nMSR+backfill").height == len(loads_around(plan.load.load))
 
 
 def test_the_optimum_is_beside_every_policy():

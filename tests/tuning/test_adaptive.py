@@ -37,13 +37,15 @@ def test_it_is_judged_on_jobs_that_it_has_not_seen(tuned):
 
 
 def test_fewer_settings_on_more_jobs(tuned):
-    """Rounds get longer; all of a round see the same jobs; those that went on are the best, and MaxWeight is among the last."""
+    """Rounds get longer; all of a round see the same jobs; those that went on are the best, and MaxWeight and First-Fit are among the last."""
     assert [one.jobs for one in tuned.rounds] == [1000, 4000, 4000, 16_000, 40_000]
     for one in tuned.rounds:
         assert len({entry.result.fingerprint for entry in one.entries}) == 1
         assert 1 <= one.kept <= len(one.entries)
         assert one.entries[0].mean == min(entry.mean for entry in one.entries if entry.result.stable)
-    assert any(np.isinf(entry.policy.free) for entry in tuned.rounds[-1].entries)
+    corners = [(np.isinf(entry.policy.free), np.isinf(entry.policy.full)) for entry in tuned.rounds[-1].entries]
+    assert (True, False) in corners
+    assert (False, True) in corners
 
 
 def test_it_beats_max_weight_on_other_jobs(tuned):
@@ -77,9 +79,9 @@ def test_goal_sets_carry_the_load():
 
 
 def test_first_settings_and_their_neighbours():
-    """MaxWeight without preemption is among the first; neighbours differ from the setting and from each other."""
+    """First-Fit and MaxWeight without preemption are among them; neighbours differ from the setting and from each other."""
     settings = first_settings(PAPER, goal_sets(rota.system_load(PAPER)))
-    assert np.isinf(settings[0].free)
+    assert np.isinf([settings[0].full, settings[1].free]).all()
     assert len(set(settings)) == len(settings)
     near = neighbours(settings[5])
     assert settings[5] not in near

@@ -1,8 +1,8 @@
 """Queue-driven rotas: the queues choose a schedule as goal and hold it; other jobs start only where they cannot delay it.
 
 With Q_i jobs present and importance c_i, a schedule s weighs v(s) = Σ c_i min(s_i, Q_i) Q_i; v is the weight of the heaviest goal. A goal g
-is *full* while Σ_{i: g_i > 0} p_i Q_i ≥ full·Σ p_i g_i, p_i what a job needs of the most loaded resource: jobs for it are there. With
-very long queues, v > 10⁴ v₀, every goal counts as full, and nothing grows freely unless `free` is infinite (v₀ = Σ c_i max(x_i, 1)², the
+is *full* while Σ_{i: g_i > 0} p_i Q_i ≥ full·Σ p_i g_i, p_i what a job needs of the most loaded resource: jobs for it are there. With very
+long queues, v > 10⁴ v₀, every goal counts as full and nothing grows freely, unless `full` or `free` is infinite (v₀ = Σ c_i max(x_i, 1)², the
 weight of the work x that arrives).
 
 1. *Free*: u' is what runs and the heaviest addition to it, as under MaxWeight without preemption. It runs if
@@ -13,7 +13,8 @@ weight of the work x that arrives).
 4. *Safe backfilling*: others start where they fit beside what runs and all that the goal could run, max(u_i, min(Q_i, g_i)) jobs of each
    type. If the jobs of the goal that wait weigh no more than `waive`, nothing is kept for them.
 
-Of several types that may start a job, that of largest c_i Q_i d_i comes first, d_i its dominant share: large jobs fit less often.
+Of several types that may start a job, that of largest c_i Q_i d_i comes first, d_i its dominant share: large jobs fit less often; or that
+of the oldest job. With full = ∞ and the oldest first, the policy is First-Fit.
 The power −1/10 makes the thresholds small against long queues, and switches rare against the time that a switch takes. Both are needed
 for stability, see docs/explanation/adaptive-rotas.md.
 """
@@ -28,7 +29,7 @@ from rota.arrays import Array, Int
 from rota.capacity import fits
 from rota.capacity.packing import Workspace, search_best
 from rota.decide.rule import Description, Rule
-from rota.decide.state import COMPLETION, KIND, SWITCHES, SWITCHING, TYPE, State, fits_one
+from rota.decide.state import COMPLETION, KIND, SWITCHES, SWITCHING, TYPE, State, copy_waiting, fits_one, take_next
 from rota.decide.weights import GRAIN, NODES, MaxWeightData, max_weight_data
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.kernel import kernel
@@ -54,6 +55,7 @@ class AdaptiveData(NamedTuple):
     waive: float
     free: float
     slack: float
+    by_arrival: bool
     long: float  # beyond this weight every goal is full, and nothing grows freely
     importance: Array  # (K,)
     prices: Array
@@ -84,8 +86,7 @@ def adaptive(state: State, target: Int) -> float:
     if free and _grow_freely(state, target, most):
         return np.inf
     goal = _choose(state, most)
-    for r in range(state.residual.shape[0]):
-        state.residual[r] = state.free[r]
+    copy_waiting(state)
     if goal >= 0:
         _start(state, target, goal, True)
         _keep_capacity(state, target, goal)
@@ -108,7 +109,7 @@ def _is_full(state: State, s: int, most: float) -> bool:
     """Whether the jobs present of its types need enough of what its slots need."""
     data = state.data
     if most > data.long:
-        return True
+        return bool(data.needs[s] < np.inf)
     have = 0.0
     for i in range(data.need.shape[0]):
         if data.goals[s, i] > 0:
@@ -154,21 +155,19 @@ def _choose(state: State, most: float) -> int:
 
 @kernel
 def _start(state: State, target: Int, goal: int, slots: bool) -> None:
-    """Starts jobs that fit the residual, those with a slot of the goal or all; of several types, that of largest c_i Q_i d_i first."""
+    """Starts jobs that fit the residual, those with a slot of the goal or all: the largest c_i Q_i d_i first, or the oldest job."""
     data = state.data
     while True:
-        best, largest = -1, 0.0
+        best, largest = -1, -np.inf
         for i in range(target.shape[0]):
-            if target[i] >= state.system[i] or (slots and target[i] >= data.goals[goal, i]):
+            if state.next_up[i] < 0 or (slots and target[i] >= data.goals[goal, i]):
                 continue
-            size = data.weight[i] * data.share[i]
-            if size > largest and fits_one(state.demand, state.residual, i):
-                best, largest = i, size
+            rank = -float(state.sequence[state.next_up[i]]) if data.by_arrival else data.weight[i] * data.share[i]
+            if rank > largest and fits_one(state.demand, state.residual, i):
+                best, largest = i, rank
         if best < 0:
             return
-        target[best] += 1
-        for r in range(state.residual.shape[0]):
-            state.residual[r] -= state.demand[best, r]
+        take_next(state, target, best)
 
 
 @kernel
@@ -211,6 +210,7 @@ def adaptive_data(system: System, policy: Adaptive) -> AdaptiveData:
         waive=policy.waive,
         free=policy.free,
         slack=policy.slack,
+        by_arrival=policy.order == "arrival",
         long=_LONG * weight_of_work(system, policy.importance),
         importance=policy.importance.copy(),
         prices=base.prices,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,7 @@ from rota.policy.registry import Policy, Record, register
 
 __all__ = ["SETTINGS", "Adaptive"]
 
+Order = Literal["weight", "arrival"]
 SETTINGS = ("hold", "full", "waive", "free", "slack")
 
 
@@ -29,10 +30,12 @@ class Adaptive(Policy):
     A schedule s weighs v(s) = Σ c_i min(s_i, Q_i) Q_i, with the `importance` c of each type. A goal is *full* while the jobs present of its
     types need at least the part `full` of what its slots need of the most loaded resource. The goal is kept while it is full and no other
     full one of `goals` (n, K) weighs more than 1 + hold·v^(−1/10) times as much. Capacity is kept for jobs of the goal that wait, unless
-    they weigh at most `waive`. While no goal is full, jobs start wherever they fit.
+    they weigh at most `waive`. While no goal is full, jobs start wherever they fit. By `order`, of several types that may start the
+    one of largest weight comes first, or that of the oldest job.
 
     What runs may also grow as under MaxWeight without preemption, *freely*, while it then weighs enough: v ≤ (1 + slack·v^(−1/10)) v(what
-    runs then) + free, where v is the weight of the heaviest goal. With free = ∞ it is MaxWeight without preemption.
+    runs then) + free, where v is the weight of the heaviest goal. With free = ∞ it is MaxWeight without preemption; with full = ∞ and order
+    "arrival", First-Fit.
     """
 
     goals: Int
@@ -41,6 +44,7 @@ class Adaptive(Policy):
     waive: float
     free: float
     slack: float
+    order: Order
     importance: Array
     names: tuple[str, ...] | None
 
@@ -53,6 +57,7 @@ class Adaptive(Policy):
         waive: float = 0.0,
         free: float = 0.0,
         slack: float = 0.0,
+        order: Order = "weight",
         importance: ArrayLike | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
@@ -72,10 +77,13 @@ class Adaptive(Policy):
             for name, value in (("hold", hold), ("waive", waive), ("slack", slack))
             if not (is_real(value) and value >= 0)
         ]
-        if not (is_real(full) and 0 <= full <= 1):
-            problems.append(Problem("full", "must be a number from 0 to 1", full))
-        if isinstance(free, bool) or not isinstance(free, int | float | np.number) or not free >= 0:
-            problems.append(Problem("free", "must be a number, at least 0, or infinity", free))
+        problems += [
+            Problem(name, "must be a number, at least 0, or infinity", value)
+            for name, value in (("full", full), ("free", free))
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value >= 0
+        ]
+        if order not in get_args(Order):
+            problems.append(Problem("order", 'must be "weight" or "arrival"', order))
         if not schedules.any(axis=1).all():
             problems.append(Problem("goals", "must each have a job"))
         if c.shape != (K,) or not (np.isfinite(c) & (c > 0)).all():
@@ -89,6 +97,7 @@ class Adaptive(Policy):
             array.flags.writeable = False
         object.__setattr__(self, "goals", whole)
         object.__setattr__(self, "importance", c)
+        object.__setattr__(self, "order", order)
         object.__setattr__(self, "names", None if names is None else tuple(names))
         for field, value in zip(SETTINGS, (hold, full, waive, free, slack), strict=True):
             object.__setattr__(self, field, float(value))
@@ -100,21 +109,22 @@ class Adaptive(Policy):
 
     def replace(self, **changes: Any) -> Adaptive:
         """The same with other settings."""
-        return Adaptive(**{"goals": self.goals, "importance": self.importance, "names": self.names, **self.settings, **changes})
+        own = {"goals": self.goals, "order": self.order, "importance": self.importance, "names": self.names}
+        return Adaptive(**{**own, **self.settings, **changes})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Adaptive):
             return NotImplemented
         same = np.array_equal(self.goals, other.goals) and np.array_equal(self.importance, other.importance)
-        return same and (self.settings, self.names) == (other.settings, other.names)
+        return same and (self.settings, self.order, self.names) == (other.settings, other.order, other.names)
 
     def __hash__(self) -> int:
-        return hash((*self.settings.values(), self.names, self.goals.tobytes(), self.importance.tobytes()))
+        return hash((*self.settings.values(), self.order, self.names, self.goals.tobytes(), self.importance.tobytes()))
 
     def __repr__(self) -> str:
         goals = f"{len(self.goals)} goals" if len(self.goals) != 1 else "1 goal"
         settings = ", ".join(f"{name} {value:g}" for name, value in self.settings.items() if value or name == "hold")
-        return f"<Adaptive: {goals}, {settings}>"
+        return f"<Adaptive: {goals}, {settings}{', in order of arrival' if self.order == 'arrival' else ''}>"
 
     def _repr_html_(self) -> str:
         names = self.names or tuple(f"type{i + 1}" for i in range(self.goals.shape[1]))
@@ -124,18 +134,18 @@ class Adaptive(Policy):
 
 def _write(policy: Adaptive) -> dict[str, Any]:
     names = policy.names or tuple(f"type{i + 1}" for i in range(policy.goals.shape[1]))
-    free = "infinity" if np.isinf(policy.free) else policy.free  # JSON has no infinity
+    settings = {name: "infinity" if np.isinf(value) else value for name, value in policy.settings.items()}  # JSON has no infinity
     return {
         "types": list(names),
-        **policy.settings,
-        "free": free,
+        **settings,
+        "order": policy.order,
         "importance": dict(zip(names, policy.importance.tolist(), strict=True)),
         "goals": [{name: int(count) for name, count in zip(names, row, strict=True) if count} for row in policy.goals],
     }
 
 
 def _read(kind: type[Policy], given: dict[str, Any]) -> Policy:
-    known = ("types", *SETTINGS, "importance", "goals")
+    known = ("types", *SETTINGS, "order", "importance", "goals")
     problems = [Problem(name, "is not a known key") for name in given if name not in known]
     problems += [Problem(name, "is missing") for name in ("types", "goals") if name not in given]
     if problems:
@@ -156,11 +166,11 @@ def _read(kind: type[Policy], given: dict[str, Any]) -> Policy:
         ]
     if problems:
         raise BadSpec(problems)
-    numbers = {name: given[name] for name in SETTINGS if name in given}
-    if numbers.get("free") == "infinity":
-        numbers["free"] = np.inf
+    numbers = {name: np.inf if given[name] == "infinity" else given[name] for name in SETTINGS if name in given}
     rows = [[goal.get(name, 0) for name in names] for goal in goals]
-    return Adaptive(rows, importance=[importance.get(name, 1.0) for name in names], names=names, **numbers)
+    return Adaptive(
+        rows, importance=[importance.get(name, 1.0) for name in names], names=names, order=given.get("order", "weight"), **numbers
+    )
 
 
 ADAPTIVE_CODEC = Codec(write=_write, read=_read)
@@ -179,7 +189,7 @@ register(
         designed=True,
         plan=94,
         looks_at="lengths",
-        stability_note="if its goals carry the load, hold is positive and free finite",
+        stability_note="if its goals carry the load, hold is positive, full and free finite",
     )
 )
 register_designed("adaptive", "rota.tuning.adaptive:design_adaptive_named")

@@ -98,7 +98,7 @@ def _register(
 
 
 _register("full", "improved pMSR", "the improved rota", "#13199C", "square", plan=72)
-_register("none", "improved nMSR", "the improved rota without preemption", "#1B1506", "triangle-down")
+_register("none", "improved nMSR", "the improved rota without preemption", "#360C00", "square")
 _register(
     "none", "improved nMSR+backfill", "the improved rota with backfilling, without preemption", "#871EFF", "circle", backfill=True, plan=92
 )

@@ -7,7 +7,7 @@
     round 5     the best few on all jobs: the winner
     check       the winner and those that round 5 cannot distinguish from it, on jobs that no round has seen
 
-MaxWeight without preemption, which is one of the settings, takes part in rounds 2, 4 and 5 whatever came before.
+MaxWeight without preemption and First-Fit, which are two of the settings, take part in rounds 2, 4 and 5 whatever came before.
 
 A winner of many is partly lucky, so its mean in the race is too good. What is reported is the mean of the check.
 """
@@ -31,7 +31,7 @@ from rota.policy import Adaptive
 from rota.simulation import Result, enough_jobs
 from rota.tuning.parts import two_parts
 from rota.tuning.race import Entry, Round, race, run_all
-from rota.tuning.settings import first_settings, goal_sets, max_weight_setting, neighbours
+from rota.tuning.settings import corners, first_settings, goal_sets, neighbours
 
 __all__ = ["FEWEST_JOBS", "Tuned", "TuningProgress", "design_adaptive_named", "tune_adaptive"]
 
@@ -132,13 +132,13 @@ def tune_adaptive(
         rounds.append(found)
         return found
 
-    plain = max_weight_setting(system, sets[0])  # is in every round, so that the winner is not worse by bad luck in an early one
+    plain = corners(system, sets[0])  # they come back, so that the winner is not worse by bad luck in an early round
     widest = run(first, 1 / 40, 24, 16)  # intervals of short runs are not to be trusted
-    good = run(_different([*_policies(widest.survivors), plain]), 1 / 10, 8, 4)
+    good = run(_different([*_policies(widest.survivors), *plain]), 1 / 10, 8, 4)
     near = [other for entry in good.survivors[:2] for other in neighbours(_adaptive(entry))]
     better = run(_different([*_policies(good.survivors[:2]), *near]), 1 / 10, 6, 3)
-    few = run(_different([*_policies(good.survivors), *_policies(better.survivors), plain]), 4 / 10, 3)
-    last = run(_different([*_policies(few.survivors), plain]), 1.0, 3)
+    few = run(_different([*_policies(good.survivors), *_policies(better.survivors), *plain]), 4 / 10, 3)
+    last = run(_different([*_policies(few.survivors), *plain]), 1.0, 3)
     finalists = _policies(last.survivors)
     checked = run_all(system, finalists, jobs=int(jobs * _CHECK), seed=seed + _CHECK_SEED, workload=unseen)
     entries = [Entry(policy, result) for policy, result in zip(finalists, checked, strict=True)]

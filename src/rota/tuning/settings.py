@@ -18,7 +18,7 @@ from rota.errors import Infeasible, TooManySchedules
 from rota.model import System
 from rota.policy import Adaptive
 
-__all__ = ["first_settings", "goal_sets", "max_weight_setting", "neighbours"]
+__all__ = ["corners", "first_settings", "goal_sets", "neighbours"]
 
 _MAXIMAL = 60  # maximal schedules up to which all of them are goals
 _LEVELS = (0.5, 0.9)  # of the way from the load to 1: how large a part of the server covers the work
@@ -38,6 +38,12 @@ _THRESHOLDS: tuple[dict[str, Any], ...] = (  # waive and free as multiples of vâ
     {"hold": 3.0, "slack": 1.0},
     {"hold": 8.0, "slack": 3.0},
 )
+_BY_ARRIVAL: tuple[dict[str, Any], ...] = (
+    {"hold": 8.0, "full": 0.9, "waive": 0.5, "order": "arrival"},
+    {"hold": 8.0, "full": 0.9, "waive": 5.0, "order": "arrival"},
+    {"hold": 8.0, "full": 2.0, "waive": 5.0, "order": "arrival"},
+    {"hold": 3.0, "full": 4.0, "waive": 20.0, "order": "arrival"},
+)
 _STEPS = (0.5, 2.0)
 
 
@@ -56,30 +62,30 @@ def goal_sets(load: Load) -> list[Int]:
 
 
 def first_settings(system: System, sets: list[Int]) -> list[Adaptive]:
-    """All thresholds on all sets of goals, types alike or weighed by their service rates; and MaxWeight without preemption, likewise."""
-    chosen = []
+    """First-Fit; MaxWeight without preemption and all thresholds on all sets of goals, types alike or weighed by their service rates."""
+    chosen = corners(system, sets[0])[1:]
     for importance in _importances(system):
         v = weight_of_work(system, importance)
         given: dict[str, Any] = {"importance": importance, "names": system.names}
         chosen.append(Adaptive(sets[0], free=np.inf, **given))
         for goals in sets:
-            for one in _THRESHOLDS:
+            for one in (*_THRESHOLDS, *(_BY_ARRIVAL if (importance == 1).all() else ())):
                 scaled = {name: value * v if name in ("waive", "free") else value for name, value in one.items()}
                 chosen.append(Adaptive(goals, **scaled, **given))
     return chosen
 
 
-def max_weight_setting(system: System, goals: Int) -> Adaptive:
-    """The setting that is MaxWeight without preemption."""
-    return Adaptive(goals, free=np.inf, names=system.names)
+def corners(system: System, goals: Int) -> list[Adaptive]:
+    """The settings that are MaxWeight without preemption and First-Fit."""
+    return [Adaptive(goals, free=np.inf, names=system.names), Adaptive(goals, full=np.inf, order="arrival", names=system.names)]
 
 
 def neighbours(policy: Adaptive) -> list[Adaptive]:
     """Settings next to one: each threshold, and the importance of each type, half and twice as large."""
     chosen = []
     for name, value in policy.settings.items():
-        if 0 < value < np.inf and (name == "free" or np.isfinite(policy.free)):
-            chosen += [policy.replace(**{name: min(step * value, 1.0) if name == "full" else step * value}) for step in _STEPS]
+        if 0 < value < np.inf and np.isfinite([policy.free, policy.full]).all():
+            chosen += [policy.replace(**{name: step * value}) for step in _STEPS]
     if len(policy.importance) > 1:
         for i in range(len(policy.importance)):
             for step in _STEPS:

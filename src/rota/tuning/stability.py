@@ -16,7 +16,7 @@ def proved_load(load: Load, policy: Adaptive) -> float:
 
     With its goals alone the server has the load min Σ π_g s.t. Σ π_g g ≥ λ⊘μ, which is that of all schedules or more.
     """
-    if policy.hold == 0 or np.isinf(policy.free):
+    if policy.hold == 0 or np.isinf(policy.free) or np.isinf(policy.full):
         return 0.0
     mix = linprog(np.ones(len(policy.goals)), A_ub=-policy.goals.T, b_ub=-load.system.offered_work)
     return min(float(load.load / mix.fun), 1.0) if mix.success else 0.0
