@@ -37,7 +37,7 @@ def test_it_is_judged_on_jobs_that_it_has_not_seen(tuned):
 
 
 def test_fewer_settings_on_more_jobs(tuned):
-    """Rounds get longer; all of a round see the same jobs; those that went on are the best, and MaxWeight and First-Fit are among the last."""
+    """Rounds get longer; all of a round see the same jobs; those that went on are the best; MaxWeight and First-Fit come back."""
     assert [one.jobs for one in tuned.rounds] == [1000, 4000, 4000, 16_000, 40_000]
     for one in tuned.rounds:
         assert len({entry.result.fingerprint for entry in one.entries}) == 1

@@ -2,8 +2,8 @@
 
 With Q_i jobs present and importance c_i, a schedule s weighs v(s) = Σ c_i min(s_i, Q_i) Q_i; v is the weight of the heaviest goal. A goal g
 is *full* while Σ_{i: g_i > 0} p_i Q_i ≥ full·Σ p_i g_i, p_i what a job needs of the most loaded resource: jobs for it are there. With very
-long queues, v > 10⁴ v₀, every goal counts as full and nothing grows freely, unless `full` or `free` is infinite (v₀ = Σ c_i max(x_i, 1)², the
-weight of the work x that arrives).
+long queues, v > 10⁴ v₀, every goal counts as full and nothing grows freely, unless `full` or `free` is infinite (v₀ = Σ c_i max(x_i, 1)²,
+the weight of the work x that arrives).
 
 1. *Free*: u' is what runs and the heaviest addition to it, as under MaxWeight without preemption. It runs if
    v ≤ (1 + slack·v^(−1/10)) v(u') + free.
