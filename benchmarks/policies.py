@@ -3,6 +3,7 @@
     python -m benchmarks policies                          # examples and 20 random systems at five loads: about an hour on two cores
     python -m benchmarks policies --random 0 --loads 0.9   # the examples at one load
     python -m benchmarks policies --traces borg google alibaba
+    python -m benchmarks policies --decisions              # microseconds per event with ten types, decisions included
 
 Queue-driven rotas are tuned with one seed; all policies are then simulated on jobs of another one, the same for all.
 A trace is tuned on its first half, and judged on its second.
@@ -40,7 +41,11 @@ def run(options: Sequence[str] = ()) -> None:
     parser.add_argument("--jobs", type=int, default=1_000_000, help="simulated under each policy")
     parser.add_argument("--tuning", type=int, default=400_000, help="jobs of the longest race")
     parser.add_argument("--traces", nargs="*", choices=("borg", "google", "alibaba"))
+    parser.add_argument("--decisions", action="store_true", help="how long decisions take, and nothing else")
     given = parser.parse_args(options)
+    if given.decisions:
+        decisions()
+        return
     print(f"{'system':<10} {'load':>4} {'best before':>24} {'nMSR+backfill':>14} {'improved':>10} {'adaptive':>10} {'ratio':>6}  setting")
     ratios: dict[float, list[float]] = {}
     if given.traces:
@@ -102,6 +107,25 @@ def row(name: str, load: float, system: rota.System, tuned: rota.Tuned, workload
     cells = f"{f'{best} {means[best]:.4g}':>24} {means['nMSR+backfill']:14.4g} {improved:10.4g} {adaptive:10.4g} {ratio:6.3f}"
     print(f"{name:<10} {load:4.2f} {cells}  {tuned.policy!r}", flush=True)
     return ratio
+
+
+def decisions() -> None:
+    """Events per second on the ten types of Borg; an event takes its decision and the simulator's own work."""
+    system = rota.read_system(EXAMPLES / "borg.toml").replace(preemption="none", setup_time=None).scaled(load=0.9)
+    tuned = rota.tune_adaptive(system, jobs=20_000, seed=1)
+    goals = rota.system_load(system).candidates
+    policies: dict[str, Policy | str] = {
+        "first-fit": "first-fit",
+        "max-weight-np": "max-weight-np",
+        "improved": rota.design_improved(system, "none", time_limit_s=10.0),
+        "adaptive, tuned": tuned.policy,
+        "adaptive, held": rota.Adaptive(goals, full=0.9, waive=10.0),
+        "adaptive, free": rota.Adaptive(goals, slack=1.0),
+    }
+    for name, policy in policies.items():
+        rota.simulate(system, policy, jobs=2_000, seed=1)  # compiles
+        result = rota.simulate(system, policy, jobs=300_000, seed=1)
+        print(f"{name:<18} {1e6 / result.events_per_s:6.2f} µs per event", flush=True)
 
 
 def mean(system: rota.System, policy: Policy | str, workload: object, jobs: int | None) -> float:
