@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import rota
@@ -91,6 +92,20 @@ def test_the_page_draws_what_is_recommended(plan):
     assert "The best rota, which is not the policy recommended" in visible(other)
     assert "What the best rota would run together; recommended is First-Fit" in other
     assert "looks at the queues" not in visible(other)
+
+
+def test_the_page_draws_the_goals_of_a_queue_driven_rota(plan):
+    """Its sets of jobs are drawn without parts of the time, and words say who chooses; corners are called by their names."""
+    policy = rota.Adaptive(rota.system_load(plan.system).candidates, names=plan.system.names)
+    for setting, words in (
+        (policy, "the queues choose which set is served"),
+        (policy.replace(free=np.inf), "MaxWeight without preemption"),
+    ):
+        results = tuple(replace(result, policy=setting) if result.name == "adaptive" else result for result in plan.comparison.results)
+        page = plan_html(replace(plan, recommended_name="adaptive", comparison=replace(plan.comparison, results=results)))
+        assert "The queue-driven rota to run" in page
+        assert words in page
+        assert "if the queues choose it: 2 " in page
 
 
 def test_objective_limits_and_optimum_are_on_the_page(plan):

@@ -13,6 +13,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
+from rota.policy import Adaptive
 from rota.report.style import styled, text_colour, type_colour, type_colours
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _LETTERS = 84  # in a line above a panel
 _NUMBER = 0.045  # of the width, which a number within a segment needs
 
 
-def schedules(plan: Load | MSR, system: System, *, title: str = "What runs together", common: bool = False) -> Any:
+def schedules(plan: Load | MSR | Adaptive, system: System, *, title: str = "What runs together", common: bool = False) -> Any:
     """A panel per schedule, with its weight; a bar per resource, with a segment per type and the number of its jobs. 100 % is full.
 
     `common`: what all schedules have in common is a panel of its own, "always", and the others show only what they have beside it.
@@ -69,17 +70,19 @@ def _moved(x: Any, field: str) -> Any:
     return alt.X(f"{field}:Q", title=x["title"], scale=x["scale"], axis=x["axis"])
 
 
-def schedule_table(plan: Load | MSR, system: System, *, common: bool = False) -> pl.DataFrame:
+def schedule_table(plan: Load | MSR | Adaptive, system: System, *, common: bool = False) -> pl.DataFrame:
     """A row per schedule, resource and type: `jobs`, the `share` of the resource they hold, and where the segment begins and ends.
 
     The heaviest schedule comes first. A schedule that the loop visits more than once is there once, with all of its time. With `common`,
     what all schedules have in common comes before them, marked `always`, and they have only what is beside it. `free` is the part of the
-    resource that is left for a bar: 1, or what the common part leaves.
+    resource that is left for a bar: 1, or what the common part leaves. The goals of a queue-driven rota have no weights: its queues choose.
     """
+    chosen = isinstance(plan, Adaptive)
+    candidates, weights = (plan.goals, np.zeros(len(plan.goals))) if isinstance(plan, Adaptive) else (plan.candidates, plan.weights)
     time: dict[tuple[int, ...], float] = {}
-    for schedule, weight in zip(map(tuple, plan.candidates.tolist()), plan.weights.tolist(), strict=True):
+    for schedule, weight in zip(map(tuple, candidates.tolist()), weights.tolist(), strict=True):
         time[schedule] = time.get(schedule, 0.0) + weight
-    always = plan.candidates.min(axis=0) if common else np.zeros(len(system.names), dtype=np.int64)
+    always = candidates.min(axis=0) if common else np.zeros(len(system.names), dtype=np.int64)
     heaviest = sorted(time.items(), key=lambda item: -item[1])
     bars = [((np.array(schedule) - always).tolist(), weight, False) for schedule, weight in heaviest]
     if always.any():
@@ -87,7 +90,8 @@ def schedule_table(plan: Load | MSR, system: System, *, common: bool = False) ->
     rows: list[dict[str, object]] = []
     for counts, weight, first in bars:
         running = ", ".join(f"{n} {name}" for n, name in zip(counts, system.names, strict=True) if n)
-        when = "always" if first else f"{weight:.1%} of the time{', beside that' if always.any() else ''}"
+        when = "always" if first else "if the queues choose it" if chosen else f"{weight:.1%} of the time"
+        when += ", beside that" if always.any() and not first else ""
         label = f"{when}: {running or 'nothing'}{' more' if not running and always.any() else ''}"
         for r, resource in enumerate(system.resources):
             begin, free = 0.0, 1.0 if first else 1.0 - float(always @ system.demand[:, r] / system.capacity[r])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from rota.policy import MSR, Improved, msr_name, policy_to_json
+from rota.policy import MSR, Adaptive, Improved, msr_name, policy_to_json
 from rota.report.against import response_times_against_load
 from rota.report.distributions import ccdf_table, response_time_ccdf
 from rota.report.packing import schedules
@@ -32,7 +32,7 @@ def plan_html(plan: Plan, *, source: str = "the system", command: str | None = N
     """The page. `source`: the file's name; `command`: what repeats the plan; `spec`: the file's text, made from the system if absent."""
     charts = {
         "policies": policies_side_by_side(plan),
-        "rota": schedules(_shown(plan), plan.system, title=_chart_title(plan), common=True),
+        "rota": schedules(_drawn(plan), plan.system, title=_chart_title(plan), common=True),
         "tails": response_time_ccdf(ccdf_table(plan.results)).properties(width=640),
         "loads": response_times_against_load(plan.by_load, title="Mean response time as load grows").properties(width=640, height=380),
     }
@@ -145,8 +145,13 @@ def _limits(plan: Plan) -> str:
 # ---------------------------------------------------------------------------------------------------------------- the rota
 
 
+def _drawn(plan: Plan) -> MSR | Adaptive:
+    """What to draw: the policy recommended if it has schedules, else the best rota."""
+    return plan.recommended if isinstance(plan.recommended, Adaptive) else _shown(plan)
+
+
 def _shown(plan: Plan) -> MSR:
-    """The rota to draw: that of the policy recommended, or the best one where another kind of policy is."""
+    """The rota to describe: that of the policy recommended, or the best one where another kind of policy is."""
     policy = plan.recommended
     return policy.base if isinstance(policy, Improved) else policy if isinstance(policy, MSR) else plan.rota
 
@@ -156,10 +161,32 @@ def _chart_title(plan: Plan) -> str:
         return "What runs together under the base of the improved rota"
     if isinstance(plan.recommended, MSR):
         return "What runs together under the rota recommended"
+    if isinstance(plan.recommended, Adaptive):
+        return "What runs together under the queue-driven rota recommended"
     return f"What the best rota would run together; recommended is {title_of(plan.recommended_name)}"
 
 
+def _queue_driven(plan: Plan, policy: Adaptive) -> str:
+    """The queue-driven rota that is recommended, and what the best rota that turns by a clock would do."""
+    sets = "One set of jobs that fits" if len(policy.goals) == 1 else f"{len(policy.goals)} sets of jobs that fit"
+    if np.isinf(policy.free):
+        rule = "It is tuned to be MaxWeight without preemption: what runs grows by the heaviest jobs that fit, and the sets are not used."
+    elif np.isinf(policy.full):
+        rule = "It is tuned to be First-Fit: jobs start in the order of arrival wherever they fit, and the sets are not used."
+    else:
+        rule = (
+            "At every arrival and departure the queues choose which set is served, and keep to it while its jobs are there; "
+            "other jobs start where they cannot delay it."
+        )
+    return f"""<h2>The queue-driven rota to run</h2>
+<p>{sets} the server together. {rule}</p>
+<p>{escape(beside_the_paper(plan))}</p>
+{_chart("rota")}"""
+
+
 def _rota(plan: Plan) -> str:
+    if isinstance(plan.recommended, Adaptive):
+        return _queue_driven(plan, plan.recommended)
     shown, policy = _shown(plan), plan.recommended
     common = shown.candidates.min(axis=0).any()
     what = "Sets of jobs that fit the server together, and the part of the working time that each set gets"
