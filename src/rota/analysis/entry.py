@@ -54,6 +54,7 @@ def forecast(
     (`rota.build_process`; states 0, 1, … run the candidates in their order), or its law (N,), or the stationary law if not given.
     `next_move`: the time until the process leaves this state, where a timer ends it and the time is known.
     """
+    require_analyzable(policy)
     return analyze(system, policy, sizes=sizes).forecast(type, ahead=ahead, state=state, next_move=next_move)
 
 
