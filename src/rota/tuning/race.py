@@ -88,7 +88,6 @@ def run_all(
 ) -> list[Result]:
     """Simulates every policy on the same jobs, on all cores: the compiled engine does not hold the interpreter."""
     stopped = threading.Event()
-    done = 0
 
     def watch(_: SimulationProgress) -> None:
         if stopped.is_set():
@@ -102,9 +101,8 @@ def run_all(
         try:
             for result in pool.map(one, policies[1:]):
                 results.append(result)
-                done = len(results)
                 if progress is not None:
-                    progress(done, len(policies))
+                    progress(len(results), len(policies))
         except BaseException:
             stopped.set()
             pool.shutdown(cancel_futures=True)
