@@ -6,7 +6,7 @@
     python -m benchmarks policies --decisions              # microseconds per event with ten types, decisions included
 
 Queue-driven rotas are tuned with one seed; all policies are then simulated on jobs of another one, the same for all.
-A trace is tuned on its first half, and judged on its second.
+A trace is tuned on its first half, and judged on its second. A short one is judged whole, and the system of its types is tuned on instead.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from benchmarks.real_traces import LONGEST, alibaba, google
 from rota.errors import RotaError
 from rota.policy import Policy
 from rota.traces import Trace, group_types
+from rota.tuning import FEWEST_JOBS
 from rota.tuning.parts import two_parts
 
 NAMES = ("paper", "gpu", "web", "vm", "borg")
@@ -50,8 +51,11 @@ def run(options: Sequence[str] = ()) -> None:
     ratios: dict[float, list[float]] = {}
     if given.traces:
         for name, load, trace, system in traces(given.traces, given.loads or TRACE_LOADS):
-            tuned = rota.tune_adaptive(system, jobs=min(given.tuning, len(trace) // 2), seed=1, workload=trace)
-            _, judged = two_parts(trace, system, len(trace))
+            if len(trace) < 2 * FEWEST_JOBS:
+                tuned, judged = rota.tune_adaptive(system, jobs=given.tuning, seed=1), trace
+            else:
+                tuned = rota.tune_adaptive(system, jobs=min(given.tuning, len(trace) // 2), seed=1, workload=trace)
+                _, judged = two_parts(trace, system, len(trace))
             ratios.setdefault(load, []).append(row(name, load, system, tuned, judged, None))
     else:
         for name, load, system in systems(given.examples, given.random, given.loads or LOADS):

@@ -96,6 +96,19 @@ def test_equal_policies_cannot_be_told_apart():
     assert {entry.policy for entry in found.survivors} == {good, same}
 
 
+def test_another_judge():
+    """By the 95 % quantile the first of each round has the least one; settings of equal value only are called equal."""
+
+    def p95(result):
+        return result.response_time_quantiles[0.95]
+
+    found = rota.tune_adaptive(PAPER.scaled(load=0.8), jobs=20_000, judge=p95)
+    for one in found.rounds:
+        assert one.entries[0].value == min(entry.value for entry in one.entries if entry.result.stable)
+        assert one.entries[0].value == p95(one.entries[0].result)
+    assert all(policy != found.policy for policy in found.equal)
+
+
 def test_a_list_of_jobs_is_tuned_on_its_first_half():
     """Race and check use different jobs of a list: its halves."""
     rng = np.random.default_rng(3)

@@ -241,8 +241,9 @@ def plan(
         raise Unstable(overload_text(best, capacity_needed(best)))
     jobs = enough_jobs(system) if jobs is None else jobs
     grid_jobs = max(jobs // 5, 1000)
+    judge = None if objective == "mean" else measure_of(objective).value
     tell("designing the rota")
-    rotas = design_rotas(best, jobs=grid_jobs, seed=seed + 1, time_limit_s=tuning_s, limits=type_limits, tell=simulating)
+    rotas = design_rotas(best, jobs=grid_jobs, seed=seed + 1, time_limit_s=tuning_s, limits=type_limits, judge=judge, tell=simulating)
     rota = rotas[system.preemption].plain
     analysis, as_given = analysis_of(system, rota)
     balanced = MeanResponse.of(analysis_of(system, rotas[system.preemption].balanced)[0])

@@ -15,7 +15,7 @@ from rota.errors import Infeasible
 from rota.model import Preemption, System
 from rota.policy import DESIGNED_NAMES, MSR, POLICY_NAMES, Policy, design_named, msr_name, policy_name, record_of
 from rota.process import build_process
-from rota.simulation import SimulationProgress, simulate
+from rota.simulation import Result, SimulationProgress, simulate
 from rota.tuning import FEWEST_JOBS, TuningProgress, tune_adaptive
 
 __all__ = ["Rotas", "analysis_of", "capacity_needed", "design_rotas", "policies_of"]
@@ -46,13 +46,15 @@ def design_rotas(
     time_limit_s: float,
     limits: Mapping[str, float] | None = None,
     adaptive: Policy | None = None,
+    judge: Callable[[Result], float] | None = None,
     tell: Callable[[str, SimulationProgress], None] | None = None,
 ) -> dict[Preemption, Rotas]:
     """Rotas for every model that the system allows: a server that can stop jobs after a setup may also let them run to their end.
 
     `plain` is a close rota, chosen and tuned on its mean response time, for `time_limit_s` at most. Theory says nothing about backfilling,
     so which rota is best with it, the balanced or the close one, is measured on `jobs` jobs of their own. `limits` are mean response times
-    that types may have: `plain` keeps them if a rota that does was found. `adaptive`: the queue-driven rota, if it is tuned already.
+    that types may have: `plain` keeps them if a rota that does was found. `adaptive`: the queue-driven rota, if it is tuned already;
+    `judge`: what it is tuned on, if that is not its mean response time.
     """
     system, found = load.system, {}
     for model in _MODELS[system.preemption]:
@@ -64,7 +66,7 @@ def design_rotas(
         best = choices[0] if len(choices) == 1 else min(choices, key=lambda policy: _measured(system, policy, jobs, seed, tell))
         designed = _improved(load, model, plain)
         if model == "none":
-            designed += _adaptive(load, plain, jobs, seed, tell) if adaptive is None else (adaptive,)
+            designed += _adaptive(load, plain, jobs, seed, judge, tell) if adaptive is None else (adaptive,)
         found[model] = Rotas(plain, balanced, best, designed)
     return found
 
@@ -88,7 +90,12 @@ def _improved(load: Load, model: Preemption, plain: MSR) -> tuple[Policy, ...]:
 
 
 def _adaptive(
-    load: Load, plain: MSR, jobs: int, seed: int, tell: Callable[[str, SimulationProgress], None] | None = None
+    load: Load,
+    plain: MSR,
+    jobs: int,
+    seed: int,
+    judge: Callable[[Result], float] | None,
+    tell: Callable[[str, SimulationProgress], None] | None,
 ) -> tuple[Policy, ...]:
     """The queue-driven rota, tuned on jobs of its own; the candidates of the close rota are among its goals."""
 
@@ -96,7 +103,8 @@ def _adaptive(
         if tell is not None:
             tell("adaptive", SimulationProgress(int(at.part * jobs), jobs, 0.0, np.inf, at.time_s))
 
-    tuned = tune_adaptive(load.system, load=load, goals=[plain.candidates], jobs=max(jobs // 2, FEWEST_JOBS), seed=seed, progress=show)
+    length = max(jobs // 2, FEWEST_JOBS)
+    tuned = tune_adaptive(load.system, load=load, goals=[plain.candidates], jobs=length, seed=seed, judge=judge, progress=show)
     return (tuned.policy,)
 
 

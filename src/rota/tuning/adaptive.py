@@ -30,7 +30,7 @@ from rota.model.system import check_system
 from rota.policy import Adaptive
 from rota.simulation import Result, enough_jobs
 from rota.tuning.parts import two_parts
-from rota.tuning.race import Entry, Round, race, run_all
+from rota.tuning.race import Entry, Judge, Round, race, run_all
 from rota.tuning.settings import corners, first_settings, goal_sets, neighbours
 
 __all__ = ["FEWEST_JOBS", "Tuned", "TuningProgress", "design_adaptive_named", "tune_adaptive"]
@@ -86,14 +86,16 @@ def tune_adaptive(
     goals: Sequence[ArrayLike] = (),
     jobs: int | None = None,
     seed: int = 0,
+    judge: Judge | None = None,
     workload: Workload | None = None,
     progress: Callable[[TuningProgress], None] | None = None,
 ) -> Tuned:
     """The best `rota.Adaptive` for a system, found by simulation on its own sizes, or on a `workload` such as a trace.
 
     `jobs` is the length of the longest runs (400,000, or more if a type is rare); about twenty times as many are simulated in all. `goals`
-    are further sets of schedules to choose from. `load`: the load of the system, if it is known already. The same seed gives the same
-    answer on every machine. A workload with an end is used up to its middle for the race, and from there on for the check.
+    are further sets of schedules to choose from. `judge`: a number of a `rota.Result` to keep low instead of the mean response time, such
+    as `lambda result: result.response_time_quantiles[0.95]`. `load`: the load of the system, if it is known already. The same seed gives
+    the same answer on every machine. A workload with an end is used up to its middle for the race, and from there on for the check.
     Raises `Unstable` if the load is not below 1.
     """
     check_system(system)
@@ -127,7 +129,9 @@ def tune_adaptive(
                 progress(TuningProgress(share, f"round {len(rounds) + 1}: {done} of {of} settings", time.perf_counter() - began))
 
         own = seed + len(rounds) if workload is None else seed
-        found = race(system, policies, jobs=max(int(jobs * part), 1000), seed=own, most=most, least=least, workload=seen, progress=tell)
+        found = race(
+            system, policies, jobs=max(int(jobs * part), 1000), seed=own, most=most, least=least, judge=judge, workload=seen, progress=tell
+        )
         so_far += part * len(policies)
         rounds.append(found)
         return found
@@ -141,7 +145,7 @@ def tune_adaptive(
     last = run(_different([*_policies(few.survivors), *plain]), 1.0, 3)
     finalists = _policies(last.survivors)
     checked = run_all(system, finalists, jobs=int(jobs * _CHECK), seed=seed + _CHECK_SEED, workload=unseen)
-    entries = [Entry(policy, result) for policy, result in zip(finalists, checked, strict=True)]
+    entries = [Entry(policy, result, judge) for policy, result in zip(finalists, checked, strict=True)]
     winner = next((entry for entry in entries if entry.result.stable), entries[0])
     others = [entry for entry in entries if entry is not winner and entry.result.stable and not entry.worse_than(winner)]
     equal = tuple(_adaptive(other) for other in others)

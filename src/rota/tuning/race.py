@@ -1,6 +1,7 @@
 """A race: many policies on few jobs, then few policies on many; all of a round on the same jobs.
 
-After a round those go on that come first, and of those only what the paired differences do not prove to be worse than the best.
+After a round those go on that come first, and of those only what the paired differences do not prove to be worse than the best. By another
+measure than the mean response time, whose differences have no intervals, the better half of those goes on.
 The jobs come from the seed, and nothing depends on the clock, so the same race has the same winner on every machine.
 """
 
@@ -18,7 +19,9 @@ from rota.model import System, Workload
 from rota.policy import Policy
 from rota.simulation import Result, SimulationProgress, compare_pair, simulate
 
-__all__ = ["Entry", "Round", "race", "run_all"]
+__all__ = ["Entry", "Judge", "Round", "race", "run_all"]
+
+Judge = Callable[[Result], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +30,13 @@ class Entry:
 
     policy: Policy
     result: Result
+    judge: Judge | None = None  # what is kept low; None: the mean response time
+
+    @property
+    def value(self) -> float:
+        """What it is judged by; infinite if that is not known."""
+        value = self.mean if self.judge is None else self.judge(self.result)
+        return value if np.isfinite(value) else np.inf
 
     @property
     def mean(self) -> float:
@@ -38,6 +48,8 @@ class Entry:
         """Whether the paired difference proves that this one is worse, or a queue grew under it only."""
         if self.result.stable != best.result.stable:
             return best.result.stable
+        if self.judge is not None:
+            return self.value > best.value
         difference = compare_pair(self.result, best.result)
         known = np.isfinite(difference.mean) and np.isfinite(difference.interval)
         return bool(known and difference.mean > difference.interval)
@@ -65,13 +77,15 @@ def race(
     seed: int,
     most: int,
     least: int = 1,
+    judge: Judge | None = None,
     workload: Workload | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Round:
     """One round on `jobs` jobs: the first `least` go on, and of the next, up to `most` in all, those not proved worse than the best."""
     results = run_all(system, policies, jobs=jobs, seed=seed, workload=workload, progress=progress)
-    entries = [Entry(policy, result) for policy, result in zip(policies, results, strict=True)]
-    entries.sort(key=lambda entry: (not entry.result.stable, entry.mean))
+    entries = [Entry(policy, result, judge) for policy, result in zip(policies, results, strict=True)]
+    entries.sort(key=lambda entry: (not entry.result.stable, entry.value))
+    least = least if judge is None else max(least, (most + 1) // 2)
     ahead = [entry for k, entry in enumerate(entries[:most]) if k < least or not entry.worse_than(entries[0])]
     behind = [entry for entry in entries if not any(entry is one for one in ahead)]
     return Round(jobs, (*ahead, *behind), len(ahead))
