@@ -83,7 +83,8 @@ def _answer(plan: Plan, source: str) -> str:
     name, result = plan.recommended_name, plan.results[plan.recommended_name]
     limit, load = plan.limits[name], plan.load.load
     reached = f"{'≥ ' if not limit.proved and limit.grows >= 1 else ''}{limit.scaling(load):.3g}×"
-    proof = "proved, with a redesigned rota" if limit.proved else "an estimate by simulation"
+    anew = ", with a redesigned rota" if isinstance(plan.recommended, MSR | Improved) else ""
+    proof = f"proved{anew}" if limit.proved else "an estimate by simulation"
     measure = plan.measure
     tail = (value(result.response_time_quantiles[0.99]), "99% of the jobs are faster than this")
     judged = (value(measure.value(result)), f"{measure.title}, ± {value(measure.interval(result), 2)}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from rota.capacity import Load
 from rota.design import MeanResponse
-from rota.policy import msr_name
+from rota.policy import MSR, Improved, msr_name
 from rota.simulation import Result
 from rota.study.plan_choice import quoted, start, title_of
 from rota.study.plan_objective import time_words, worst_type
@@ -159,7 +159,8 @@ def _growth(plan: Plan) -> str:
     limit, load = plan.limits[plan.recommended_name], plan.load.load
     most = f"The load is {load:.4g}; no policy can take more than {1 / load:.3g} times the arrivals"
     if limit.proved:
-        return f"{most}, and this one takes as much if its rota is redesigned."
+        anew = " if its rota is redesigned" if isinstance(plan.recommended, MSR | Improved) else ""
+        return f"{most}, and this one takes as much{anew}."
     if limit.grows >= 1:
         return f"{most}. This one still settled at load {limit.settles:.2f} ({limit.settles / load:.3g} times the arrivals; simulated)."
     return f"{most}. This one stays stable up to about {limit.scaling(load):.3g} times, load {limit.middle:.2f} (simulated, an estimate)."
