@@ -98,7 +98,7 @@ CANDIDATE = {"weight": 0.5, "jobs": {"c": 1}}
     [
         ("rota_policy", 2, "rota_policy", "reads version 1"),
         ("rota_policy", "1", "rota_policy", "reads version 1"),
-        ("policy", "lottery", "policy", "must be one of msr, improved, fcfs"),
+        ("policy", "lottery", "policy", "must be one of adaptive, msr, improved, fcfs"),
         ("types", [], "types", "at least 1"),
         ("types", "abc", "types", "must be a list"),
         ("types", ["a", "b", 3], "types.2", "must be a string"),
