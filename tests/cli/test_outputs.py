@@ -80,7 +80,8 @@ SYSTEM, JOBS = str(EXAMPLES / "paper.toml"), "jobs.parquet"
 # What a verb needs to run, by the names of its arguments; and what makes it quick.
 VALUES = {"SOURCE": "log.csv", "POLICY": "fcfs", "POLICIES": "fcfs", "--policies": "fcfs", "--load": "0.1", "--days": "0.001"}
 QUICK = {
-    "plan": ["--jobs", "5000", "--tuning", "0.1", "--no-html"],
+    "plan": ["--jobs", "5000", "--tuning", "0.1", "--optimum", "0", "--no-html"],
+    "optimal": ["--time-limit", "5"],
     "simulate": ["--jobs", "2000"],
     "compare": ["--jobs", "2000"],
     "sweep": ["--jobs", "2000", "--seeds", "1", "--workers", "0"],

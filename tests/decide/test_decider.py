@@ -51,7 +51,7 @@ def test_custom_policies_bring_their_own():
 
 def test_what_is_no_policy():
     """Anything else is refused as wrong use, with what would be right: it is no problem without an answer."""
-    with pytest.raises(rota.BadSpec, match=r"policy: must be a policy: rota.MSR, .*rota.FCFS.* \(got 'nonsense'\)"):
+    with pytest.raises(rota.BadSpec, match=r"policy: must be a policy: rota.Adaptive, rota.MSR, .*rota.FCFS.* \(got 'nonsense'\)"):
         decider_of(paper_example(), "nonsense")
 
 

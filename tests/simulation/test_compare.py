@@ -95,7 +95,7 @@ def test_a_name_is_designed_for_the_system():
     """ "nMSR" and "improved" are designed first; one that cannot be designed is an error of its own, a wrong name is wrong use."""
     system = paper_example(0.7)
     found = rota.compare(system, ["first-fit", "improved", "nMSR", "sMSR"], jobs=5000)
-    assert found.labels == ("first-fit", "improved nMSR", "nMSR")
+    assert found.labels == ("first-fit", "improved nMSR+backfill", "nMSR")
     assert all(rota.analyze(system, rota_).stable for rota_ in (found.results[1].policy.base, found.results[2].policy))
     assert list(found.errors) == ["sMSR"]
     assert "setup_rate" in found.errors["sMSR"]
