@@ -26,8 +26,8 @@ from numba.core.types import NamedTuple, NamedUniTuple
 
 __all__ = ["digest_of", "is_kept", "keep_on_disk", "named_globals"]
 
-# What numba puts in the place of a function by `overload` is not named in the code that calls it; `rota.kernel` has all of those.
-_TOOLS = b"".join(file.read_bytes() for file in Path(__file__).parent.glob("kernel.py"))
+# What numba puts in the place of a function or a field is not named in the code that uses it; these modules have all of that.
+_TOOLS = b"".join(file.read_bytes() for name in ("kernel.py", "views.py") for file in Path(__file__).parent.glob(name))
 
 
 def keep_on_disk(dispatcher: Any) -> None:

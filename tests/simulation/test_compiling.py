@@ -6,14 +6,14 @@ import sys
 PROGRAM = """
 import numpy as np, rota
 from rota.decide import decider_of
-from rota.simulation.compiling import will_compile
+from rota.simulation.compiled import will_compile
 from rota.simulation.run import Run
 
 system = rota.System([1], [[1]], [0.5], [1.0])
 run = Run(system, decider_of(system, rota.FCFS()), np.random.SeedSequence(0), batch_jobs=100)
-before = will_compile(run)
+before = will_compile(run.engine)
 rota.simulate(system, "fcfs", jobs=100)
-print(before, will_compile(run))
+print(before, will_compile(run.engine))
 """
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from rota.arrays import Array, Int
 from rota.kernel import compiled, kernel
+from rota.views import by_reference
 
 __all__ = ["Workspace", "best_schedule", "greedy_schedules", "make_maximal", "search_best", "workspace"]
 
@@ -100,6 +101,7 @@ def _exchange(demand: Int, residual: Int, value: Array, schedule: Int) -> None:
                     _take(demand, residual, i, out)
 
 
+@by_reference
 class Workspace(NamedTuple):
     """The arrays of a branch and bound, so that the search itself allocates nothing."""
 

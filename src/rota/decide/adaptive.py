@@ -36,6 +36,7 @@ from rota.kernel import kernel
 from rota.model import System
 from rota.policy import MaxWeight
 from rota.policy.adaptive import Adaptive
+from rota.views import by_reference
 
 __all__ = ["ADAPTIVE_RULE", "AdaptiveData", "weight_of_work"]
 
@@ -44,6 +45,7 @@ _POWER = -0.1  # of v in the thresholds; between −1 and 0
 _LONG = 1e4
 
 
+@by_reference
 class AdaptiveData(NamedTuple):
     """The goals (n, K) and the thresholds; `prices`, `tie`, `weight`, `waiting` and `space` as in `MaxWeightData`."""
 

@@ -41,6 +41,7 @@ from rota.kernel import kernel
 from rota.model import System
 from rota.policy.improved import Improved
 from rota.process import Ways, build_process, with_ways
+from rota.views import by_reference
 
 __all__ = ["FULL_RULE", "NONE_RULE", "SETUP_RULE", "states_of"]
 
@@ -50,6 +51,7 @@ _WORK = 3e8  # and no more than this many N³ of all levels, about a second of w
 _TIE = 1e-9  # a state must be better by this part to replace the one in use
 
 
+@by_reference
 class ImprovedData(NamedTuple):
     """The base as in `MSRData`, and its relative values: those of type i with q jobs begin at first[i] + q N."""
 

@@ -35,6 +35,7 @@ from rota.kernel import kernel
 from rota.model import System
 from rota.policy import MSR
 from rota.process import ModulatingProcess, build_process
+from rota.views import by_reference
 
 __all__ = ["MSR_RULE", "PLACE", "MSRData", "describe_msr", "follow", "go", "msr_data", "msr_keeps", "next_ring", "own_rate", "process_data"]
 
@@ -42,6 +43,7 @@ PLACE = 0  # counter: the state of the process
 RATE, NEXT = 0, 1  # memory: the rate of own rings, the time of the next
 
 
+@by_reference
 class MSRData(NamedTuple):
     """The modulating process in compressed rows: the moves of state s are those from start[s] to start[s+1]."""
 

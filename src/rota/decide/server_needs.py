@@ -17,6 +17,7 @@ from rota.errors import Infeasible
 from rota.kernel import kernel
 from rota.model import System
 from rota.policy import BalancedSplitting, Policy, Quickswap
+from rota.views import by_reference
 
 __all__ = [
     "BALANCED_SPLITTING_RULE",
@@ -33,6 +34,7 @@ __all__ = [
 DRAINING = 0  # counter of Quickswap: 1 while it drains, else 0
 
 
+@by_reference
 class IndexData(NamedTuple):
     """`rank` (K,): 0 for the types that start first; types of equal index have equal ranks, and start in order of arrival."""
 
@@ -105,6 +107,7 @@ C_MU_M_RULE = Rule(by_index, constants=_by_rate_per_share)
 # ---------------------------------------------------------------------------------------------------------------- Quickswap
 
 
+@by_reference
 class QuickswapData(NamedTuple):
     """`rank` (K,) as in `IndexData`; `threshold`: the largest number of running jobs at which it begins to drain, −1 if any."""
 
@@ -153,6 +156,7 @@ QUICKSWAP_RULE = Rule(quickswap, constants=_quickswap_data)
 # ---------------------------------------------------------------------------------------------------------------- Balanced Splitting
 
 
+@by_reference
 class SplittingData(NamedTuple):
     """`reserved` (K,): places that only jobs of a type may take."""
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from rota.arrays import Array, Int
 from rota.kernel import kernel
+from rota.views import by_reference
 
 __all__ = [
     "ALL",
@@ -57,6 +58,7 @@ SWITCHING, SWITCHES = 0, 1  # places in `State.mode`
 ALL, NONE = -1, -2  # scopes of a decision
 
 
+@by_reference
 class State(NamedTuple):
     """The state of the server, in arrays that the decision function shares with the simulator or live scheduler.
 

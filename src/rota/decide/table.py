@@ -15,10 +15,12 @@ from rota.errors import Infeasible
 from rota.kernel import kernel
 from rota.model import System
 from rota.policy import Tabulated
+from rota.views import by_reference
 
 __all__ = ["TABLE_RULE", "TableData"]
 
 
+@by_reference
 class TableData(NamedTuple):
     """The table, and how to find a place in it."""
 

@@ -30,6 +30,7 @@ from rota.errors import TooManySchedules
 from rota.kernel import kernel
 from rota.model import System
 from rota.policy import MaxWeight, RandomizedTimers, StallingMaxWeight
+from rota.views import by_reference
 
 __all__ = [
     "GRAIN",
@@ -51,6 +52,7 @@ NODES = 50_000  # of the branch and bound; beyond, the best schedule found so fa
 GRAIN = 0.9  # queue lengths are whole numbers
 
 
+@by_reference
 class MaxWeightData(NamedTuple):
     """`schedules` (n, K): the maximal schedules where they are few, else empty;
     `prices` (m, R): resource prices that the branch and bound may choose from.
@@ -141,6 +143,7 @@ MAX_WEIGHT_RULE = Rule(max_weight, constants=max_weight_data, describe=_describe
 # ---------------------------------------------------------------------------------------------------------------- stalling
 
 
+@by_reference
 class StallingData(NamedTuple):
     """`schedules`, `prices`, `tie`, `weight` and `space` as in `MaxWeightData`; `most` (K,): jobs of each type that fit alone."""
 
@@ -223,6 +226,7 @@ STALLING_RULE = Rule(stalling_max_weight, constants=_stalling_data, keeps=_stall
 # ---------------------------------------------------------------------------------------------------------------- timers
 
 
+@by_reference
 class TimersData(NamedTuple):
     """Parameters of Randomized-Timers: clock rate r per type, f(x) = log(1+x)^power, and the floor 1e-4·f(max Q) as a factor."""
 

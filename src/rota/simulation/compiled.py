@@ -1,7 +1,8 @@
-"""The engine with a policy's decision function put in, compiled, and cached on disk for the built-in ones.
+"""The compiled engine, and the decision function of a policy behind it.
 
-The engine calls a global function `decide`. A copy of it with other globals calls another policy, directly and inlined, which a function
-passed as an argument would not be; and numba can cache it under a name of its own.
+The engine is compiled once and serves every policy: it calls the decision function by its address, which is in the view of the state
+(`rota.views`). Only the decision function is compiled for each policy, which takes a second or two; the call costs a few percent of the
+time of a simulation. In plain Python the engine calls a global function `decide`, and a copy of it with other globals calls another policy.
 """
 
 from __future__ import annotations
@@ -13,12 +14,18 @@ from typing import Any
 
 import numba as nb
 
-from rota.decide import built_in
+from rota.arrays import Int
+from rota.decide import State, built_in
 from rota.kernel import compiled as compiled_function
+from rota.kernel import kernel
+from rota.kernel_cache import is_kept
 from rota.simulation.engine import engine
 from rota.simulation.own import bounds_checked, check_return_type, guarded, out_of_bounds, watched
+from rota.simulation.server import Server
+from rota.simulation.tally import Tally
+from rota.views import View, call_code
 
-__all__ = ["runner_of"]
+__all__ = ["runner_of", "will_compile"]
 
 _njit: Any = nb.njit
 
@@ -30,44 +37,93 @@ def runner_of(decide: Callable[..., float], compiled: bool | None = None, bounds
     With `bounds` a compiled function of a user checks array bounds.
     """
     if decide in built_in():
-        plain: Callable[..., int] = _copy(decide, f"engine_{decide.__name__}")
-        return plain if compiled is False else compiled_engine(plain)
+        return _copy(decide, "engine_plain") if compiled is False else _Compiled(decide)
     if compiled is False or (compiled is None and not isinstance(decide, FunctionType | nb.core.dispatcher.Dispatcher)):
         return _copy(guarded(watched(decide)), "engine_plain")  # type: ignore[no-any-return]
-    return _Compiled(decide, bounds, compiled is None)
+    return _Own(decide, bounds, compiled is None)
 
 
-def compiled_engine(plain: Callable[..., int]) -> Callable[..., int]:
-    """As `rota.kernel.kernel`, and while it runs other threads of Python may run too: several simulations at once use all cores."""
-    return compiled_function(plain, _nrt=False, forceinline=True, nogil=True)
+def will_compile(runner: Callable[..., int]) -> bool:
+    """Whether the first call waits for the compiler: neither this process nor the cache on disk has all that it runs."""
+    return isinstance(runner, _Compiled | _Own) and runner.will_compile()
 
 
 class _Compiled:
-    """An engine that is compiled at the first call; if numba cannot, and that is allowed, plain Python from then on."""
+    """The compiled engine for a decision function of Rota."""
+
+    def __init__(self, decide: Callable[..., float]) -> None:
+        self._ask: Any = compiled_function(_with_globals(_ask, f"ask_{decide.__name__}", decide=decide), _nrt=False)
+
+    def __call__(self, state: State, target: Int, server: Server, tally: Tally, *arguments: Any) -> int:
+        return _run(self._ask, View(state, target=target), target, server, tally, *arguments)
+
+    def will_compile(self) -> bool:
+        """Whether the first call waits for the compiler."""
+        return any(not function.signatures and not is_kept(function) for function in (_shared_engine(), self._ask))
+
+
+class _Own:
+    """The compiled engine for a decision function of a user; if numba cannot compile that, and it is allowed, plain Python."""
 
     def __init__(self, decide: Callable[..., float], bounds: bool, may_be_plain: bool) -> None:
         self._decide, self._may_be_plain = decide, may_be_plain
         ready = isinstance(decide, nb.core.dispatcher.Dispatcher)
         self._function = bounds_checked(decide) if bounds else decide if ready else _njit(decide)
-        self._engine: Any = None
+        self._ask: Any = None
+        self._plain: Any = None
 
-    def __call__(self, *arguments: Any) -> int:
+    def __call__(self, state: State, target: Int, server: Server, tally: Tally, *arguments: Any) -> int:
+        if self._plain is not None:
+            return int(self._plain(state, target, server, tally, *arguments))
         try:
-            if self._engine is None:
-                check_return_type(self._function, arguments[0], arguments[1])
-                self._engine = _njit(_copy(_njit(guarded(self._function)), "engine_custom"))
-            return int(self._engine(*arguments))
+            view = View(state, target=target, negative=True)
+            if self._ask is None:
+                check_return_type(self._function, view, target)
+                self._ask = _njit(_with_globals(_ask, "ask_own", decide=_njit(guarded(self._function))))
+            return _run(self._ask, view, target, server, tally, *arguments)
         except (nb.core.errors.NumbaError, nb.core.errors.UnsupportedBytecodeError):  # raised before anything has run
             if not self._may_be_plain:
                 raise
         except IndexError as error:
             raise out_of_bounds(self._decide) from error
-        self._engine, self._may_be_plain = runner_of(self._decide, False), False
-        return int(self._engine(*arguments))
+        self._plain = runner_of(self._decide, False)
+        return int(self._plain(state, target, server, tally, *arguments))
+
+    def will_compile(self) -> bool:
+        """Whether the first call waits for the compiler."""
+        return self._ask is None and self._plain is None
+
+
+def _run(ask: Any, view: View, target: Int, server: Server, tally: Tally, *arguments: Any) -> int:
+    """Runs the compiled engine, with a decision function that is compiled for this view of the state."""
+    view.set_code(ask)
+    return int(_shared_engine()(view.without("data"), target, View(server), View(tally), *arguments))
+
+
+@cache
+def _shared_engine() -> Any:
+    """The engine, compiled at its first call. While it runs other threads of Python may run too: several simulations use all cores."""
+    return compiled_function(_copy(_decide_by_address, "engine_compiled"), _nrt=False, nogil=True)
+
+
+@kernel
+def _decide_by_address(state: Any, target: Int) -> float:
+    """Asks the policy: its function finds the target in the view of the state."""
+    return float(call_code(state))
+
+
+def _ask(state: Any) -> float:
+    """A decision function as the engine calls it."""
+    return decide(state, state.target)  # type: ignore[name-defined, no-any-return]  # noqa: F821 (`_with_globals` puts it in)
 
 
 def _copy(decide: Callable[..., float], name: str) -> Any:
-    copy = FunctionType(engine.__code__, {**engine.__globals__, "decide": decide}, name)
+    return _with_globals(engine, name, decide=decide)
+
+
+def _with_globals(function: Any, name: str, **names: Any) -> Any:
+    """A copy of a function with other globals and another name, under which numba can keep it on disk."""
+    copy = FunctionType(function.__code__, {**function.__globals__, **names}, name)
     copy.__qualname__ = name
-    copy.__module__ = engine.__module__
+    copy.__module__ = function.__module__
     return copy

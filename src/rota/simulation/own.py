@@ -80,7 +80,7 @@ def _name(function: _Decide) -> str:
 # ------------------------------------------------------------------------------------------------------------------ compiled
 
 
-def check_return_type(function: _Decide, state: State, target: Int) -> None:
+def check_return_type(function: _Decide, state: Any, target: Int) -> None:
     """Raises if a function that numba can compile returns anything but a number."""
     ask: Any = nb.njit(lambda state, target: function(state, target))
     type_of: Any = nb.typeof

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rota.arrays import Array, Int
+from rota.views import by_reference
 
 __all__ = [
     "BEGUN",
@@ -48,6 +49,7 @@ STOP = 1  # when to stop draining
 TIMES = 2
 
 
+@by_reference
 class Server(NamedTuple):
     """Jobs in service, places for jobs, and the engine's own numbers."""
 

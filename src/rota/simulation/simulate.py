@@ -14,7 +14,7 @@ from rota.model import System
 from rota.model.workload import Chunk, Workload
 from rota.policy import Policy, as_policy
 from rota.simulation.arguments import checked_chunks, checked_run
-from rota.simulation.compiling import will_compile
+from rota.simulation.compiled import will_compile
 from rota.simulation.measuring import Measuring
 from rota.simulation.named import as_workload
 from rota.simulation.result import Result
@@ -90,7 +90,7 @@ def simulate(
     stream = _Stream(checked_chunks(workload or SystemArrivals(), system, measuring.workload_seed))
     begin = time.perf_counter()
     interrupted, reached = False, None if until is None else False
-    if progress is not None and will_compile(measuring.run):
+    if progress is not None and will_compile(measuring.run.engine):
         progress(SimulationProgress(0, jobs if until is None else None, 0.0, np.inf, 0.0, compiling=True))
     if begin_state is not None:
         measuring.begin_in(begin_state)

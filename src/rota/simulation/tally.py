@@ -12,6 +12,7 @@ import numpy as np
 
 from rota.arrays import Array, Int
 from rota.kernel import kernel
+from rota.views import by_reference
 
 __all__ = [
     "BATCH_BEGAN",
@@ -51,6 +52,7 @@ BATCH_BEGAN, LAST_EVENT, SWITCHED = 0, 1, 2  # places in `Tally.times`
 _ALL_JOBS = np.iinfo(np.int64).max
 
 
+@by_reference
 class Tally(NamedTuple):
     """Sums over batches of jobs that arrived one after the other, and histograms since they were last emptied.
 
