@@ -3,7 +3,8 @@
 They take many arrays, in named tuples, and allocate nothing. Two settings make that fast. `_nrt=False` tells numba that nothing is
 allocated, so references to arrays need not be counted, which costs ten times what the functions do; a function that does allocate does not
 compile this way.
-`forceinline=True` puts the functions into one another, so that the named tuples are not copied from call to call: three times faster again.
+`forceinline=True` puts the functions into one another, so that the named tuples are not copied from call to call: three times faster again
+where they are not views (`rota.views`).
 
 Compiled code is kept on disk by `rota.kernel_cache`, which detects when a function that was put into another one has changed.
 """
@@ -20,14 +21,19 @@ from numba.extending import intrinsic, overload
 
 from rota.kernel_cache import keep_on_disk
 
-__all__ = ["compiled", "kernel", "prefetch"]
+__all__ = ["compiled", "kernel", "large_kernel", "prefetch"]
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
 
 def kernel(function: _F) -> _F:
     """Compiles a function that allocates nothing."""
-    return compiled(function, _nrt=False, forceinline=True)
+    return compiled(function, _nrt=False, forceinline=True, no_cfunc_wrapper=True)
+
+
+def large_kernel(function: _F) -> _F:
+    """The same for a large function, which is called and not put into others: it compiles much faster, and the call costs little."""
+    return compiled(function, _nrt=False, no_cfunc_wrapper=True)
 
 
 def compiled(function: _F, **options: Any) -> _F:

@@ -5,13 +5,19 @@ of other files are compiled into it. So here the name of a file of machine code 
 function and all that it reaches through the globals it names, as they are loaded in this process; the options of compilation; the fields of
 the named tuples among the arguments. A change of any of them leads to another name. A comment or a moved line changes nothing.
 
-The directory is numba's choice: beside the source, for the user where that is read-only, or `NUMBA_CACHE_DIR`. Where none can be written
-nothing is kept, and functions are compiled in every process.
+The directory is numba's choice: `NUMBA_CACHE_DIR`, beside the source, or a directory of the user where that is read-only. What is kept
+beside the source is read in any case, so that one who may write there (`rota warm-up`) compiles for all users of an installation. Where no
+directory can be written nothing is kept, and functions are compiled in every process.
+
+Of processes that need the same machine code at once, one compiles it and the others wait for it, by a lock on a file. So a process can have
+others compile for it what it needs next.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
@@ -24,7 +30,12 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 from numba.core.dispatcher import Dispatcher
 from numba.core.types import NamedTuple, NamedUniTuple
 
-__all__ = ["digest_of", "is_kept", "keep_on_disk", "named_globals"]
+try:
+    import fcntl
+except ImportError:  # not a Unix system: processes that need the same machine code compile it each for itself
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["digest_of", "folder_of", "is_kept", "keep_on_disk", "named_globals"]
 
 # What numba puts in the place of a function or a field is not named in the code that uses it; these modules have all of that.
 _TOOLS = b"".join(file.read_bytes() for name in ("kernel.py", "views.py") for file in Path(__file__).parent.glob(name))
@@ -44,6 +55,12 @@ def is_kept(dispatcher: Any) -> bool:
     return isinstance(cache, _Cache) and cache.is_kept()
 
 
+def folder_of(dispatcher: Any) -> str | None:
+    """The folder in which the machine code of a function is kept, None if it is not kept."""
+    cache = dispatcher._cache
+    return str(cache.cache_path) if isinstance(cache, _Cache) else None
+
+
 class _Files(CompileResultCacheImpl):
     """How the files are called, before the digests are added."""
 
@@ -58,28 +75,95 @@ class _Cache(FunctionCache):
 
     _impl_class = _Files
     dispatcher: Any
+    _lock: FileLock | None = None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The machine code for arguments of these types, or None."""
-        self._use(digest_of(self.dispatcher), sig)
-        return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        """The machine code for arguments of these types. If it is None this process is to compile it, and others wait for it."""
+        found = self._load(sig, target_context)
+        if found is None:
+            self._release()
+            self._lock = FileLock(Path(self._cache_path, f"{self._name_of(sig)}.lock"))
+            found = self._load(sig, target_context)  # another process may have compiled it meanwhile
+        if found is not None:
+            self._release()
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keeps machine code, and removes that of other versions of the function."""
         code, base = digest_of(self.dispatcher), self._impl.filename_base
-        self._use(code, sig)
-        super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+        self._use(self._cache_path, sig)
+        try:
+            with suppress(PermissionError):
+                super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+        finally:
+            self._release()
         for file in Path(self._cache_path).glob(f"{base}-*.nb[ic]"):
             if not file.name.startswith(f"{base}-{code}-"):
                 file.unlink(missing_ok=True)
 
     def is_kept(self) -> bool:
         """Whether machine code of the function as it is now is on disk, for arguments of some types."""
-        return any(Path(self._cache_path).glob(f"{self._impl.filename_base}-{digest_of(self.dispatcher)}-*.nbi"))
+        name = f"{self._impl.filename_base}-{digest_of(self.dispatcher)}-*.nbi"
+        return any(any(Path(place).glob(name)) for place in self._places())
 
-    def _use(self, code: str, sig: Any) -> None:
-        name = f"{self._impl.filename_base}-{code}-{_short(sha256(_written(sig).encode()))}"
-        self._cache_file = IndexDataCacheFile(self._cache_path, name, code)  # type: ignore[no-untyped-call]
+    def _places(self) -> list[str]:
+        """The directories in which machine code may be."""
+        beside = str(Path(self.dispatcher.py_func.__code__.co_filename).parent / "__pycache__")
+        return [self._cache_path] if "NUMBA_CACHE_DIR" in os.environ else list(dict.fromkeys([self._cache_path, beside]))
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
+        for place in self._places():
+            self._use(place, sig)
+            with suppress(PermissionError):
+                found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+                if found is not None:
+                    return found
+        return None
+
+    def _use(self, place: str, sig: Any) -> None:
+        code = digest_of(self.dispatcher)
+        self._cache_file = IndexDataCacheFile(place, self._name_of(sig), code)  # type: ignore[no-untyped-call]
+
+    def _name_of(self, sig: Any) -> str:
+        return f"{self._impl.filename_base}-{digest_of(self.dispatcher)}-{_short(sha256(_written(sig).encode()))}"
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+
+class FileLock:
+    """A lock that processes share, held from now on until `release`; a process that ends gives it up.
+
+    After two minutes, and where files cannot be locked, one goes on without it: what is kept on disk is right in any case.
+    """
+
+    _PATIENCE_S, _PAUSE_S = 120.0, 0.02
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._file = path, -1
+        if fcntl is None:
+            return
+        until = time.monotonic() + self._PATIENCE_S
+        with suppress(OSError):
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            while True:
+                try:
+                    fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return
+                except BlockingIOError:
+                    if time.monotonic() > until:
+                        return
+                    time.sleep(self._PAUSE_S)
+
+    def release(self) -> None:
+        """Lets the next process go on."""
+        if self._file >= 0:
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+            os.close(self._file)
+            self._file = -1
 
 
 def _written(sig: Any) -> str:

@@ -28,7 +28,7 @@ from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.core.typing.templates import AttributeTemplate
 
-__all__ = ["View", "ViewType", "address_of", "by_reference", "call_code"]
+__all__ = ["View", "ViewType", "Views", "address_of", "by_reference", "call_code"]
 
 _WORD = ir.IntType(64)
 _ByReference = TypeVar("_ByReference", bound=type)
@@ -103,6 +103,7 @@ class View:
         self.record, self.inner = record, [one[2] for _, one in items]
         self.words = np.array([0, *(word for _, one in items for word in one[1])], dtype=np.int64)
         self.address = address_of(self.words)
+        self._shorter: View | None = None
 
     @property
     def _numba_type_(self) -> ViewType:
@@ -119,11 +120,27 @@ class View:
 
     def without(self, last: str) -> View:
         """The same words, read as those of a view that does not have the last field."""
-        *types, dropped = self.type.types
-        if dropped[0] != last:
-            raise TypeError(f"the last field is {dropped[0]}, not {last}")
-        view = copy(self)
-        view.type = _view_type(self.type.class_name, tuple(types))
+        if self._shorter is None:
+            *types, dropped = self.type.types
+            if dropped[0] != last:
+                raise TypeError(f"the last field is {dropped[0]}, not {last}")
+            self._shorter = copy(self)
+            self._shorter.type = _view_type(self.type.class_name, tuple(types))
+        return self._shorter
+
+
+class Views:
+    """The views of some named tuples, one for each class, made anew when another named tuple takes the place of the first."""
+
+    def __init__(self, *, negative: bool = False) -> None:
+        self._known: dict[type, View] = {}
+        self._negative = negative
+
+    def of(self, record: Any, **more: Any) -> View:
+        """The view of a named tuple; `more` as for `View`."""
+        view = self._known.get(type(record))
+        if view is None or view.record is not record:
+            view = self._known[type(record)] = View(record, negative=self._negative, **more)
         return view
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rota.arrays import Array, Int
-from rota.kernel import compiled, kernel
+from rota.kernel import compiled, kernel, large_kernel
 from rota.views import by_reference
 
 __all__ = ["Workspace", "best_schedule", "greedy_schedules", "make_maximal", "search_best", "workspace"]
@@ -186,7 +186,7 @@ def _ranked(demand: Int, capacity: Int, value: Array, most: Int, space: Workspac
     return min(_fractional(space, value, most, 0, n, priced), best_known), n
 
 
-@kernel
+@large_kernel
 def search_best(
     demand: Int, capacity: Int, value: Array, most: Int, prices: Array, floor: float, node_limit: int, grain: float, space: Workspace
 ) -> tuple[float, bool]:
@@ -238,7 +238,7 @@ def _improve_price(demand: Int, capacity: Int, value: Array, most: Int, tightest
             step *= 0.5
 
 
-@kernel
+@large_kernel
 def _round_corners(demand: Int, capacity: Int, value: Array, most: Int, best_value: float, space: Workspace) -> float:
     """Good schedules near the corners of the relaxation: two types that use up the two dearest resources, rounded, the rest filled in.
 
@@ -285,7 +285,7 @@ def _round_corners(demand: Int, capacity: Int, value: Array, most: Int, best_val
     return best_value
 
 
-@kernel
+@large_kernel
 def _branch(
     demand: Int, capacity: Int, value: Array, most: Int, floor: float, grain: float, node_limit: int, space: Workspace
 ) -> tuple[float, bool]:

@@ -42,6 +42,7 @@ from rota.cli import (
     trace,
     types,
     wait,
+    warm_up,
 )
 from rota.cli.names import fill_in_names
 from rota.cli.output import remark
@@ -68,6 +69,7 @@ app.command(sweep.sweep)
 app.command(reproduce.reproduce)
 app.command(trace.trace)
 app.command(schema.schema)
+app.command(warm_up.warm_up)
 app.register_install_completion_command(help="Installs tab completion for your shell.")
 
 app.command(serve.serve, group=RUN_JOBS)

@@ -23,14 +23,13 @@ from rota.simulation.engine import engine
 from rota.simulation.own import bounds_checked, check_return_type, guarded, out_of_bounds, watched
 from rota.simulation.server import Server
 from rota.simulation.tally import Tally
-from rota.views import View, call_code
+from rota.views import Views, call_code
 
-__all__ = ["runner_of", "will_compile"]
+__all__ = ["runner_of", "shared_engine", "will_compile"]
 
 _njit: Any = nb.njit
 
 
-@cache
 def runner_of(decide: Callable[..., float], compiled: bool | None = None, bounds: bool = False) -> Callable[..., int]:
     """The engine for a decision function: compiled (if `compiled` is None: where numba can), or plain Python (False).
 
@@ -40,7 +39,7 @@ def runner_of(decide: Callable[..., float], compiled: bool | None = None, bounds
         return _copy(decide, "engine_plain") if compiled is False else _Compiled(decide)
     if compiled is False or (compiled is None and not isinstance(decide, FunctionType | nb.core.dispatcher.Dispatcher)):
         return _copy(guarded(watched(decide)), "engine_plain")  # type: ignore[no-any-return]
-    return _Own(decide, bounds, compiled is None)
+    return _own(decide, bounds, compiled is None)
 
 
 def will_compile(runner: Callable[..., int]) -> bool:
@@ -49,17 +48,17 @@ def will_compile(runner: Callable[..., int]) -> bool:
 
 
 class _Compiled:
-    """The compiled engine for a decision function of Rota."""
+    """The compiled engine for a decision function of Rota, for one run: it keeps the views while the arrays stay the same."""
 
     def __init__(self, decide: Callable[..., float]) -> None:
-        self._ask: Any = compiled_function(_with_globals(_ask, f"ask_{decide.__name__}", decide=decide), _nrt=False)
+        self._ask, self._views = _asking(decide), Views()
 
     def __call__(self, state: State, target: Int, server: Server, tally: Tally, *arguments: Any) -> int:
-        return _run(self._ask, View(state, target=target), target, server, tally, *arguments)
+        return _run(self._ask, self._views, target, state, server, tally, *arguments)
 
     def will_compile(self) -> bool:
         """Whether the first call waits for the compiler."""
-        return any(not function.signatures and not is_kept(function) for function in (_shared_engine(), self._ask))
+        return any(not function.signatures and not is_kept(function) for function in (shared_engine(), self._ask))
 
 
 class _Own:
@@ -76,11 +75,11 @@ class _Own:
         if self._plain is not None:
             return int(self._plain(state, target, server, tally, *arguments))
         try:
-            view = View(state, target=target, negative=True)
+            views = Views(negative=True)
             if self._ask is None:
-                check_return_type(self._function, view, target)
+                check_return_type(self._function, views.of(state, target=target), target)
                 self._ask = _njit(_with_globals(_ask, "ask_own", decide=_njit(guarded(self._function))))
-            return _run(self._ask, view, target, server, tally, *arguments)
+            return _run(self._ask, views, target, state, server, tally, *arguments)
         except (nb.core.errors.NumbaError, nb.core.errors.UnsupportedBytecodeError):  # raised before anything has run
             if not self._may_be_plain:
                 raise
@@ -94,14 +93,26 @@ class _Own:
         return self._ask is None and self._plain is None
 
 
-def _run(ask: Any, view: View, target: Int, server: Server, tally: Tally, *arguments: Any) -> int:
-    """Runs the compiled engine, with a decision function that is compiled for this view of the state."""
-    view.set_code(ask)
-    return int(_shared_engine()(view.without("data"), target, View(server), View(tally), *arguments))
+@cache
+def _own(decide: Callable[..., float], bounds: bool, may_be_plain: bool) -> _Own:
+    return _Own(decide, bounds, may_be_plain)
 
 
 @cache
-def _shared_engine() -> Any:
+def _asking(decide: Callable[..., float]) -> Any:
+    """A decision function of Rota as the engine calls it, compiled at its first call."""
+    return compiled_function(_with_globals(_ask, f"ask_{decide.__name__}", decide=decide), _nrt=False)
+
+
+def _run(ask: Any, views: Views, target: Int, state: State, server: Server, tally: Tally, *arguments: Any) -> int:
+    """Runs the compiled engine, with a decision function that is compiled for the view of this state."""
+    view = views.of(state, target=target)
+    view.set_code(ask)
+    return int(shared_engine()(view.without("data"), target, views.of(server), views.of(tally), *arguments))
+
+
+@cache
+def shared_engine() -> Any:
     """The engine, compiled at its first call. While it runs other threads of Python may run too: several simulations use all cores."""
     return compiled_function(_copy(_decide_by_address, "engine_compiled"), _nrt=False, nogil=True)
 

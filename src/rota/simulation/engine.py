@@ -15,7 +15,7 @@ import numpy as np
 from rota.arrays import Array, Int
 from rota.decide import job_lists
 from rota.decide.state import ALL, ARRIVAL, CHANGE, COMPLETION, KIND, NONE, START, SWITCHING, TIMER, TYPE, State, youngest_running
-from rota.kernel import kernel, prefetch
+from rota.kernel import kernel, large_kernel, prefetch
 from rota.simulation.heap import close_hole, insert, order, remove
 from rota.simulation.server import (
     BEGUN,
@@ -229,7 +229,7 @@ def start(state: State, server: Server, tally: Tally, i: int, count: int, loggin
     state.first_waiting[i] = job
 
 
-@kernel
+@large_kernel
 def preempt(state: State, server: Server, tally: Tally, i: int, count: int, logging: bool) -> None:
     """The youngest running jobs of a type yield; they go on later where they stopped."""
     close_hole(server)
@@ -262,7 +262,7 @@ def count_area(state: State, tally: Tally, i: int) -> None:
     tally.since[i] = now
 
 
-@kernel
+@large_kernel
 def close_batch(state: State, tally: Tally) -> None:
     """Ends the time of a batch: its integrals go into a row of their own."""
     row = tally.numbers[CLOSED]
@@ -305,7 +305,7 @@ def write(server: Server, now: float, what: int, i: int, sequence: int) -> None:
     server.numbers[LOGGED] = n + 1
 
 
-@kernel
+@large_kernel
 def check(state: State, target: Int, server: Server) -> None:
     """Checks the invariants after an event; used in tests."""
     running = 0

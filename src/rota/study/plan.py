@@ -29,8 +29,9 @@ from rota.study.plan_choice import choose
 from rota.study.plan_growth import Limit, against_load, limit_of
 from rota.study.plan_objective import Measure, PlanObjective, checked_limits, measure_of
 from rota.study.plan_optimum import Optimum, find_optimum
-from rota.study.plan_policies import analysis_of, capacity_needed, design_rotas, policies_of
+from rota.study.plan_policies import analysis_of, capacity_needed, compiled_parts, design_rotas, policies_of
 from rota.study.plan_words import WorseOff, in_words, overload_text, worse_off
+from rota.study.warm_up import compiling_ahead
 
 if TYPE_CHECKING:
     import polars as pl
@@ -233,35 +234,36 @@ def plan(
         else:
             tell(f"{name}: {at.done:,} of {jobs:,} jobs")
 
-    tell("system load")
-    best = system_load(system, time_limit_s=10.0)
-    if best.load == 0:
-        raise Infeasible("no jobs arrive: there is nothing to plan")
-    if best.load >= 1:
-        raise Unstable(overload_text(best, capacity_needed(best)))
-    jobs = enough_jobs(system) if jobs is None else jobs
-    grid_jobs = max(jobs // 5, 1000)
-    judge = None if objective == "mean" else measure_of(objective).value
-    tell("designing the rota")
-    rotas = design_rotas(best, jobs=grid_jobs, seed=seed + 1, time_limit_s=tuning_s, limits=type_limits, judge=judge, tell=simulating)
-    rota = rotas[system.preemption].plain
-    analysis, as_given = analysis_of(system, rota)
-    balanced = MeanResponse.of(analysis_of(system, rotas[system.preemption].balanced)[0])
-    policies = policies_of(system, rotas)
-    comparison = compare(system, list(policies.values()), jobs=jobs, seed=seed, progress=simulating)
-    if any(result.interrupted for result in comparison.results):
-        raise KeyboardInterrupt
-    results = dict(zip(comparison.labels, comparison.results, strict=True))
-    rows = against_load(best, results, jobs=grid_jobs, seed=seed, time_limit_s=tuning_s * _ELSEWHERE, tell=tell)
-    growth = {}
-    for name, result in results.items():
-        tell(f"how far {name} can grow")
-        growth[name] = limit_of(best, result.policy, rows, jobs=grid_jobs, seed=seed)
-    if optimum_s > 0:
-        tell("the best policy possible")
-    optimum = find_optimum(system, optimum_s)
-    choice = choose(results, growth, best.load, objective=objective, limits=type_limits)
-    bursts = burst_cost(system, results[choice.name], jobs=jobs, seed=seed, tell=simulating)
+    with compiling_ahead(compiled_parts(system)):
+        tell("system load")
+        best = system_load(system, time_limit_s=10.0)
+        if best.load == 0:
+            raise Infeasible("no jobs arrive: there is nothing to plan")
+        if best.load >= 1:
+            raise Unstable(overload_text(best, capacity_needed(best)))
+        jobs = enough_jobs(system) if jobs is None else jobs
+        grid_jobs = max(jobs // 5, 1000)
+        judge = None if objective == "mean" else measure_of(objective).value
+        tell("designing the rota")
+        rotas = design_rotas(best, jobs=grid_jobs, seed=seed + 1, time_limit_s=tuning_s, limits=type_limits, judge=judge, tell=simulating)
+        rota = rotas[system.preemption].plain
+        analysis, as_given = analysis_of(system, rota)
+        balanced = MeanResponse.of(analysis_of(system, rotas[system.preemption].balanced)[0])
+        policies = policies_of(system, rotas)
+        comparison = compare(system, list(policies.values()), jobs=jobs, seed=seed, progress=simulating)
+        if any(result.interrupted for result in comparison.results):
+            raise KeyboardInterrupt
+        results = dict(zip(comparison.labels, comparison.results, strict=True))
+        rows = against_load(best, results, jobs=grid_jobs, seed=seed, time_limit_s=tuning_s * _ELSEWHERE, tell=tell)
+        growth = {}
+        for name, result in results.items():
+            tell(f"how far {name} can grow")
+            growth[name] = limit_of(best, result.policy, rows, jobs=grid_jobs, seed=seed)
+        if optimum_s > 0:
+            tell("the best policy possible")
+        optimum = find_optimum(system, optimum_s)
+        choice = choose(results, growth, best.load, objective=objective, limits=type_limits)
+        bursts = burst_cost(system, results[choice.name], jobs=jobs, seed=seed, tell=simulating)
     return Plan(
         system=system,
         load=best,

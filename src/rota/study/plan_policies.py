@@ -18,7 +18,7 @@ from rota.process import build_process
 from rota.simulation import Result, SimulationProgress, simulate
 from rota.tuning import FEWEST_JOBS, TuningProgress, tune_adaptive
 
-__all__ = ["Rotas", "analysis_of", "capacity_needed", "design_rotas", "policies_of"]
+__all__ = ["Rotas", "analysis_of", "capacity_needed", "compiled_parts", "design_rotas", "policies_of"]
 
 _MODELS: dict[Preemption, tuple[Preemption, ...]] = {"full": ("full",), "none": ("none",), "setup": ("setup", "none")}
 _BALANCED_S = 4.0  # for the balanced rota at each load
@@ -36,6 +36,20 @@ class Rotas:
     balanced: MSR
     backfilled: MSR
     designed: tuple[Policy, ...] = ()
+
+
+def compiled_parts(system: System) -> list[str]:
+    """The simulators that a plan uses, by the names of the policies, in the order in which it needs them first."""
+    models = _MODELS[system.preemption]
+    tuned = [*(msr_name(model, True) for model in models), *(["adaptive"] if "none" in models else [])]
+    improved = [f"improved {msr_name(model, model != 'full')}" for model in models]
+    return [*tuned, *(policy_name(policy) for policy in _fixed(system)), *improved, *(msr_name(model, False) for model in models)]
+
+
+def _fixed(system: System) -> list[Policy]:
+    """The policies to compare that need no design."""
+    chosen = [policy for policy in POLICY_NAMES.values() if record_of(policy).preemption in ("none", system.preemption)]
+    return [policy for policy in chosen if record_of(policy).plan is not None and suits(system, policy)]
 
 
 def design_rotas(
@@ -121,8 +135,7 @@ def _measured(system: System, policy: MSR, jobs: int, seed: int, tell: Callable[
 
 def policies_of(system: System, rotas: dict[Preemption, Rotas]) -> dict[str, Policy]:
     """The policies to compare, by name: all that a plan compares and that the system allows, from the simplest to the most complex."""
-    chosen = [policy for policy in POLICY_NAMES.values() if record_of(policy).preemption in ("none", system.preemption)]
-    chosen = [policy for policy in chosen if suits(system, policy)]
+    chosen = _fixed(system)
     for pair in rotas.values():
         chosen += [pair.backfilled, pair.plain, *pair.designed]
     placed = [(record.plan, record.name, policy) for policy in chosen if (record := record_of(policy)).plan is not None]
