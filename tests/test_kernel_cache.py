@@ -108,6 +108,26 @@ def test_where_the_source_cannot_be_written(program, tmp_path):
     assert program("return x + 1.0", "return x + 2.0", **home) == (21.0, False)
 
 
+def test_what_is_kept_beside_the_source_serves_all_users(program, tmp_path):
+    """Machine code that one compiled beside the source is found by a user who keeps his own elsewhere, and cannot write there."""
+    assert program() == (15.0, False)
+    home = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path), "LOCALAPPDATA": str(tmp_path / "cache")}
+    elsewhere = "import numba.core.caching as c; c.CacheImpl._locator_classes = [c.UserWideCacheLocator]"
+    (tmp_path / "outer.py").write_text(f"{elsewhere}\n{OUTER}", encoding="utf-8")
+    assert program(**home) == (15.0, True)
+    assert program("return x + 1.0", "return x + 2.0", **home) == (21.0, False)
+    assert program(**home) == (21.0, True)
+
+
+def test_one_of_several_processes_compiles(program, tmp_path):
+    """Of processes that need the same machine code at the same time one compiles it; the others wait, and find it on disk."""
+    processes = [subprocess.Popen([sys.executable, "outer.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    said = [process.communicate()[0].split() for process in processes]
+    assert [answer for answer, _ in said] == ["15.0"] * 4
+    assert sorted(hits for _, hits in said) == ["0", "1", "1", "1"]
+    assert not list(tmp_path.rglob("*.lock"))
+
+
 def test_where_nothing_can_be_written(monkeypatch):
     """Without any place for machine code a function is compiled all the same, in every process."""
     monkeypatch.setattr(numba.core.caching.CacheImpl, "_locator_classes", [])

@@ -93,7 +93,7 @@ class _Cache(FunctionCache):
         code, base = digest_of(self.dispatcher), self._impl.filename_base
         self._use(self._cache_path, sig)
         try:
-            with suppress(PermissionError):
+            with suppress(OSError):
                 super().save_overload(sig, data)  # type: ignore[no-untyped-call]
         finally:
             self._release()
@@ -114,7 +114,7 @@ class _Cache(FunctionCache):
     def _load(self, sig: Any, target_context: Any) -> Any:
         for place in self._places():
             self._use(place, sig)
-            with suppress(PermissionError):
+            with suppress(OSError):
                 found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
                 if found is not None:
                     return found
