@@ -153,7 +153,7 @@ def no_exact_values(monkeypatch):
     def fail(queue, **options):
         raise rota.NotConverged("the first-passage equation has residual 1.0e-03, more than 1e-11")
 
-    monkeypatch.setattr(importlib.import_module("rota.analysis.analyze"), "solve_qbd", fail)
+    monkeypatch.setattr(importlib.import_module("rota.analysis.methods"), "solve_qbd", fail)
 
 
 @pytest.mark.parametrize("preemption", ["full", "none", "setup"])
