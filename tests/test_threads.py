@@ -87,7 +87,7 @@ def test_analysis_and_design_take_one_thread(two_threads, monkeypatch, call):
 
         return spy
 
-    for place in ("analyze.solve_qbd", "analyze.mean_queues", "means.mean_queues"):
+    for place in ("methods.solve_qbd", "analyze.mean_queues", "means.mean_queues"):
         module, _, name = place.partition(".")
         module = importlib.import_module(f"rota.analysis.{module}")
         monkeypatch.setattr(module, name, spied(getattr(module, name)))

@@ -418,10 +418,10 @@ def test_wrong_arguments():
 
 def test_too_large_for_an_exact_answer():
     """Beyond what can be solved the error says how large it is; bounds and prediction are still there."""
-    n = 2500
+    n = 10_000
     system = rota.System([n], [[1], [1]], [200, 200], [1, 1])
     answer = analyze(system, MSR([[n, 0], [0, n]], [0.5, 0.5], "none", 0.01))
-    with pytest.raises(rota.Infeasible, match=r"'type1' needs 5,002 phases and 2,500 boundary levels.* or simulate"):
+    with pytest.raises(rota.Infeasible, match=r"'type1' needs 20,002 phases and 10,000 boundary levels.* GB: .* or simulate"):
         answer.queue_length(0)
     assert (answer.lower <= answer.prediction).all()
     assert np.isfinite(answer.upper).all()

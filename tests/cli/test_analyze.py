@@ -1,5 +1,6 @@
 """`rota analyze`."""
 
+import importlib
 import json
 import math
 
@@ -337,14 +338,17 @@ def test_wrong_use(arguments, capsys):
     assert printed.err
 
 
-def test_a_large_process_is_announced(policy, tmp_path, capsys):
-    """Where exact values take a while, a remark on standard error says so; --no-exact has nothing to announce."""
+def test_a_large_process_is_announced(policy, tmp_path, capsys, monkeypatch):
+    """Where exact values are estimated to take a while, a remark on standard error says so; --no-exact has nothing to announce."""
     file = tmp_path / "large.toml"
     rota.System([401], [[1], [1], [401]], [0, 0.2, 0.2], [1000, 1, 1]).save(file)  # one type that never comes, with very many slots
     saved = policy(rota.MSR([[0, 0, 1], [400, 1, 0]], [0.5, 0.5], "none", 0.1))
     assert main(["analyze", str(file), saved, "--json"]) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(importlib.import_module("rota.cli.analyze"), "_A_WHILE_S", 0.0)
+    assert main(["analyze", str(file), saved, "--json"]) == 0
     printed = capsys.readouterr()
-    assert printed.err == "the process has 404 states: exact values will take a while (--no-exact leaves them out)\n"
+    assert printed.err == "the process has 404 states: exact values will take about 0 s (--no-exact leaves them out)\n"
     assert all(math.isfinite(x) for x in json.loads(printed.out)["exact"])
     assert main(["analyze", str(file), saved, "--json", "--no-exact"]) == 0
     assert capsys.readouterr().err == ""

@@ -50,9 +50,9 @@ def test_least_by_its_yardstick(preemption, by):
 
 
 def test_exact_by_default():
-    """Small processes are tuned on the exact E[T], those of more than 400 states on the prediction."""
+    """Small processes are tuned on the exact E[T], those of more than a thousand states on the prediction."""
     assert choose_switching_rate(*paper_case(0.9, "none")).by == "exact"
-    n = 250
+    n = 600
     system = rota.System([n], [[1], [1]], [0.4 * n, 0.4 * n], [1, 1])
     policy = MSR([[0, n], [n, 0]], [0.5, 0.5], "none", 1.0)
     assert len(build_process(system, policy)) == 2 * n + 2
@@ -153,7 +153,7 @@ def no_exact_values(monkeypatch):
     def fail(queue, **options):
         raise rota.NotConverged("the first-passage equation has residual 1.0e-03, more than 1e-11")
 
-    monkeypatch.setattr(importlib.import_module("rota.analysis.analyze"), "solve_qbd", fail)
+    monkeypatch.setattr(importlib.import_module("rota.analysis.methods"), "solve_qbd", fail)
 
 
 @pytest.mark.parametrize("preemption", ["full", "none", "setup"])

@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from rota.analysis.cost import (
-    LONGEST_S,
-    QUICK_S,
-    Cost,
-    cost_by_level,
-    cost_by_window,
-    cost_of_erlang,
-    cost_of_loop,
-    cost_of_mean,
-    cost_of_step,
-)
-from rota.analysis.erlang import has_constant_slots, solve_erlang
+from rota.analysis.cost import QUICK_S, cost_of_mean
+from rota.analysis.erlang import has_constant_slots
 from rota.analysis.job_times import Forecast, State, forecast_job
-from rota.analysis.loop import solve_loop
-from rota.analysis.markovian import condensed, entry, markovian_levels, phase_count, solve_markovian
 from rota.analysis.means import SMALL_STATES, mean_queues, predicted_queues
-from rota.analysis.phase_type import phase_count as size_phases
-from rota.analysis.phase_type import solve_phase_type
-from rota.analysis.qbd import solve_levels, solve_qbd
+from rota.analysis.methods import choose_method, solve_companion, solve_length, solve_response
 from rota.analysis.queue import TypeQueue
-from rota.analysis.response import ResponseTime, erlang_response, uniform_rate, uniform_response
+from rota.analysis.response import ResponseTime
+from rota.analysis.show import as_html
 from rota.analysis.solution import QueueLength, empty_queue
 from rota.analysis.transient import mean_queue_at
-from rota.analysis.window import MANY_LEVELS, lowest_level, solve_window
-from rota.analysis.words import LARGEST_ERROR, SMALL_ERROR, remarks_on, require_accurate
+from rota.analysis.words import SMALL_ERROR, remarks_on, require_accurate
 from rota.analysis.work import heavy_traffic_constant, work_bounds
 from rota.arrays import Array
-from rota.display import html_lines, html_table, html_title, number
+from rota.display import number
 from rota.errors import Infeasible, NotConverged, Unstable
 from rota.model import Exponential, PhaseTypeFamily, System
 from rota.policy import MSR
@@ -46,8 +32,6 @@ from rota.threads import one_thread
 __all__ = ["Analysis", "Sizes"]
 
 Sizes = Literal["as given", "exponential"]
-
-_SMALL = 150  # phases up to which a matrix per level is the simplest and fast
 
 
 @dataclass(frozen=True)
@@ -201,44 +185,12 @@ class Analysis:
         if queue.arrival_rate == 0:
             return empty_queue()
         self.require_stable()
-        cost, solve = self._method(queue)
-        size = self._phases(queue)
-        if size is None and not cost.affordable:
-            phases = len(self.process) if queue.arrivals is None else phase_count(condensed(queue))
-            raise Infeasible(
-                f"the exact law of {self.system.names[i]!r} needs {phases:,} phases and {queue.max_parallel:,} boundary levels, "
-                f"which would take about {cost.time_s:,.0f} s and {8e-9 * cost.entries:,.1f} GB: use the bounds and the prediction, "
-                "or simulate"
-            )
-        with one_thread(len(self.process)):
-            if size is not None:
-                return solve_phase_type(queue, size)
-            return solve(condensed(queue) if queue.arrivals is not None else queue)
-
-    def _method(self, queue: TypeQueue) -> tuple[Cost, Callable[[TypeQueue], QueueLength]]:
-        """What the exact law of a queue takes, and the function that solves it, if sizes are exponential."""
-        N, beta = len(self.process), queue.max_parallel
-        size = self._phases(queue)
-        if size is not None:
-            return cost_by_level(size_phases(queue, len(size.representation[0])), beta), solve_qbd
-        if queue.arrivals is not None:
-            return cost_by_level(phase_count(condensed(queue)), beta), solve_markovian
-        if has_constant_slots(queue):
-            return cost_of_erlang(beta), solve_erlang
-        by_loop, by_level = cost_of_loop(N, beta), cost_by_level(N, beta)
-        solve: Callable[[TypeQueue], QueueLength] = solve_qbd
-        if beta >= MANY_LEVELS:
-            by_level, solve = cost_by_window(N, beta - lowest_level(queue)), solve_window
-        if self.process.loop is None or (N <= _SMALL and by_level.affordable):
-            return by_level, solve
-        if beta >= MANY_LEVELS and by_level.affordable and by_level.time_s <= by_loop.time_s:
-            return by_level, solve
-        return (by_loop, solve_loop) if by_loop.affordable or not by_level.affordable else (by_level, solve)
+        return solve_length(queue, self._phases(queue), self.system.names[i])
 
     @cached_property
     def exact_time_s(self) -> float:
         """About how many seconds `exact` takes on one core: an estimate from the sizes of the matrices, the same on every machine."""
-        costs = [self._method(queue)[0] for queue in self.queues if queue.arrival_rate > 0]
+        costs = [choose_method(queue, self._phases(queue)).cost for queue in self.queues if queue.arrival_rate > 0]
         return sum(cost.time_s if cost.affordable else np.inf for cost in costs)
 
     @cached_property
@@ -315,7 +267,7 @@ class Analysis:
     def _companions(self) -> tuple[QueueLength | None, ...]:
         """The law of each MSR-1 companion; None for a type that never arrives."""
         self.require_stable()
-        return tuple(solve_qbd(q, single_server=True) if q.arrival_rate > 0 else None for q in self._paper_queues)
+        return tuple(solve_companion(queue) if queue.arrival_rate > 0 else None for queue in self._paper_queues)
 
     @property
     def single_server(self) -> Array:
@@ -353,30 +305,7 @@ class Analysis:
             raise Infeasible(f"type {name!r} never arrives, so it has no response time")
         self._require_exponential(i, "the law of the response time")
         self.require_stable()
-        if has_constant_slots(queue) and queue.arrivals is None:
-            return erlang_response(queue)
-        if queue.arrivals is not None:
-            queue = condensed(queue)
-        N, beta = len(self.process) if queue.arrivals is None else phase_count(queue), queue.max_parallel
-        levels, step_s = cost_by_level(N, beta), cost_of_step(N, beta)
-        # How many steps it takes is not known before; those of a mean response time are a fair guess.
-        time_s = levels.time_s + step_s * uniform_rate(queue) * queue.bounds()[0] / queue.arrival_rate
-        if not levels.affordable or time_s > LONGEST_S:
-            raise Infeasible(
-                f"the law of the response time of {name!r} needs {N:,} phases and {beta:,} boundary levels, "
-                f"which would take about {time_s:,.0f} s and {8e-9 * levels.entries:,.1f} GB: simulate"
-            )
-        with one_thread(N):
-            if queue.arrivals is None:
-                law = uniform_response(queue, solve_levels(queue), self.queue_length(i), LONGEST_S / step_s)
-            else:
-                law = uniform_response(queue, markovian_levels(queue), self.queue_length(i), LONGEST_S / step_s, entry(queue))
-        if not law.accuracy <= LARGEST_ERROR:
-            raise NotConverged(
-                f"the mean of the response time of {name!r} differs by {law.accuracy:.2g} from Little's law, "
-                f"which is too much to call its law exact (load {queue.load:.6g}): simulate"
-            )
-        return law
+        return solve_response(queue, lambda: self.queue_length(i), name)
 
     def _require_exponential(self, i: int, what: str) -> None:
         if self._phases(self.queues[i]) is not None:
@@ -454,15 +383,5 @@ class Analysis:
         return f"<Analysis: {verdict}, largest load of a type {self.load.max():.4g}, {len(self.process)} states>"
 
     def _repr_html_(self) -> str:
-        columns = {"load": self.load}
-        if self.stable:
-            columns |= {"E[Q] at least": self.lower, "at most": self.upper}
-            columns |= {"predicted": self.prediction} if self.exponential else {}
-        # Showing an object should take no time: exact values are shown where they are known or quick to compute.
-        exact = "exact" in vars(self) or self.has_exact
-        if exact:
-            columns |= {"exact": self.exact, "E[T]": self.response_time}
-        rows = [(name, *(number(column[i], 5) for column in columns.values())) for i, name in enumerate(self.system.names)]
-        title = f"Mean response time {number(self.mean_response_time, 6)}" if exact else "Analysis" if self.stable else "Unstable"
-        growth = f"Arrivals can grow by a factor of up to {number(self.largest_scaling)}." if self.stable else self._instability()
-        return html_title(title) + html_table(["", *columns], rows) + html_lines("\n".join([growth, *self.remarks(exact=exact)]))
+        scaling = number(self.largest_scaling)
+        return as_html(self, f"Arrivals can grow by a factor of up to {scaling}." if self.stable else self._instability())

@@ -6,7 +6,7 @@ For N phases and β boundary levels (see `rota.analysis.qbd` and `rota.analysis.
     a matrix per level                   β (N³ and a call), β N² numbers held
     the same, compiled, on levels L…β    (β − L) N³, (β − L) N² numbers held (`rota.analysis.window`)
     slots that never change (Erlang)     β
-    a loop by passage                    N β (N + β) and a linear system of N + β + 1 unknowns, (N + β)² numbers held
+    round a loop, on levels L…β          N D² and a linear system of D unknowns, D² numbers held, D = β − L + 1 + some 200
     the mean alone, compiled             as with a matrix per level, without a call for each and with nothing held
     a step of the response time          N³ + β N² (`rota.analysis.response`)
 
@@ -37,7 +37,8 @@ _SEEN, _FILL, _INVERT = 1e-6, 4e-8, 1e-10  # seconds per level that is seen, per
 _ERLANG = 1e-7  # seconds per level
 _MEAN, _MEAN_LEVEL, _MEAN_CALL = 7e-9, 4e-10, 3e-7  # the same three for the mean alone
 _STEP, _STEP_ENTRY, _STEP_CALL = 2e-10, 1e-8, 2.5e-5  # per N² (N + β), per N (N + β), per step
-_TURN, _FLOWS, _START = 5e-9, 4e-10, 1e-3  # per N β (N + β), per (N + β)³, always
+_TURN, _FLOWS, _START = 1.1e-9, 2e-10, 1e-3  # per N D², per D³, always
+_POINTS = 200  # numbers that stand for all levels above β, about
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,9 @@ def cost_of_erlang(levels: int) -> Cost:
 
 
 def cost_of_loop(phases: int, levels: int) -> Cost:
-    """A loop by passage."""
-    N, beta = float(phases), float(levels)
-    return Cost(_START + _PASSAGE * N**3 + _TURN * N * beta * (N + beta) + _FLOWS * (N + beta) ** 3, 3 * (N + beta) ** 2 + 8 * N * N)
+    """Round a loop, with so many boundary levels that are seen."""
+    N, size = float(phases), float(levels) + _POINTS
+    return Cost(_START + _TURN * N * size**2 + _FLOWS * size**3, 4 * size**2 + 20 * N)
 
 
 def cost_of_mean(phases: int, levels: int) -> float:

@@ -1,16 +1,34 @@
 """The queue of one type under a long loop, solved by its structure where a matrix per level would be too large.
 
 A loop is left in one direction only. Let x_s(q) be the probability of state s with q jobs, and y_s(q) the flow into state s at level q.
-Within a state the queue is a birth–death process that is killed at the exit rate ν_s, so one tridiagonal system gives x_s from y_s, and
-x_s gives y_{s+1}:
+Within a state the queue is a birth–death process that is killed at the exit rate ν_s, so x_s follows from y_s, and y_{s+1} from x_s:
 
-    (λ + ν_s + d_s(q)) x_s(q) − λ x_s(q−1) − d_s(q+1) x_s(q+1) = y_s(q),           d_s(q) = μ min(q, u_s)
+    (λ + ν_s + d_s(q)) x_s(q) − λ x_s(q−1) − d_s(q+1) x_s(q+1) = y_s(q),        d_s(q) = a_s(q) = min(μq, c_s)
     y_{s+1}(q) = ν_s x_s(q)                                          left by a timer, a setup or another type's completion
-    y_{s+1}(q) = μ min(q+1, u_s) x_s(q+1) + μ (u_s − q)⁺ x_s(q)       left by this type's own completion (then d_s = 0, ν_s = μ u_s)
+    y_{s+1}(q) = a_s(q+1) x_s(q+1) + (c_s − a_s(q)) x_s(q)            left by this type's own completion (then d_s = 0, ν_s = c_s)
 
-Only levels 0…β are followed; what leaves them upwards comes back by the first-passage matrix G. The unknowns are y_0, the flow through one
-cut of the loop, and the return flows h_s = λ (z G)_s with z_s = x_s(β): together β + 1 + N, the stationary vector of a stochastic matrix.
-That takes N β (N + β) operations where a matrix per level takes β N³; the first-passage matrix itself takes some 400 N³.
+Levels up to β are followed one by one. From β on a_s = c_s, and the levels above are followed together, as power series
+
+    S_s(z) = Σ_m x_s(β+1+m) z^m,         Y_s(z) = Σ_m y_s(β+1+m) z^m
+
+which have no singularity within |z| < 1/η, with the decay rate η of the queue. The balance equations above β, times z^m and added up, are
+
+    ((λ + ν + d) z − λz² − d) S(z) = z (Y(z) + λ x(β)) − e,        e = d x(β+1), the flow back to level β
+
+On the left is λ (z − r)(r⁺ − z) with 0 ≤ r < 1 < 1/η ≤ r⁺. At z = r the right side must be zero, as S is finite there. So
+
+    e = r (Y(r) + λ x(β)),      S(z) = ((z Y(z) − r Y(r))/(z − r) + λ x(β)) / (λ (r⁺ − z))
+    y_{s+1}: ν S(z),  or, after an own completion, c x(β+1) at level β and c (S(z) − x(β+1))/z above,  x(β+1) = (Y(0) + λ x(β))/(λ + c)
+
+At level β the flow e adds r λ x(β) to what comes in, which makes the equation there (λ(1−r) + ν + d) x(β) − … = y(β) + r Y(r).
+Nothing is cut off. Each series is given by its values at the points of a circle (`rota.analysis.contour`), about a hundred of them however
+long the queue is, and Y(r) is a Cauchy integral, a weighted sum of these values.
+
+The flow through one cut of the loop has D numbers: β − L + 1 levels and two per point, with L the lowest level that is ever seen
+(`rota.analysis.window`). Going round once multiplies it by a matrix (`rota.analysis.turn`), and in steady state it returns to itself.
+That takes N D² operations, and D³ for the linear system. The moments are those of the series at z = 1, again by Cauchy integrals. The mean
+does not need them (`rota.analysis.queue`), so the two check each other, and the number of points: if they differ, more points are taken.
+Some dozens of slow states in a row do that, which are left after an almost fixed time and let the queue grow to an almost fixed length.
 
 The decay rate η of the tail is the root in (0, 1) of Σ_s log f_s(η) = Σ_s log g_s(η), where
 
@@ -21,20 +39,26 @@ The decay rate η of the tail is the root in (0, 1) of Σ_s log f_s(η) = Σ_s l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from rota.analysis.qbd import first_passage, rate_matrix, tail_moments, tail_probabilities
+from rota.analysis.contour import Contour, around
 from rota.analysis.queue import TypeQueue
 from rota.analysis.solution import QueueLength
-from rota.arrays import Array, Int
+from rota.analysis.turn import Sums, Turn, go_round
+from rota.analysis.window import lowest_level
+from rota.arrays import Array
 from rota.errors import NotConverged
+from rota.threads import one_thread
 
 __all__ = ["loop_decay_rate", "solve_loop"]
+
+_DENSITY, _DENSER = 10.0, 1.6  # of points: at first, which is enough almost always, and by what factor it then grows
+_MOST_POINTS = 2000
+_GROWTH = 4.0  # the circle is within |z| < 1 + _GROWTH/n for a queue that grows by n jobs in each turn
+_ENOUGH = 1e-10  # an estimated relative error below which no more points are taken,
+_ROUNDING = 1e-5  # and below which they are only taken as long as they help: what is left may be rounding
+_COLUMNS, _CACHE = 32, 2**15  # that go round together: few enough for the cache
 
 
 def loop_decay_rate(queue: TypeQueue) -> float:
@@ -63,155 +87,106 @@ def loop_decay_rate(queue: TypeQueue) -> float:
     return low + float(np.exp(brentq(lambda log_above: turn(np.exp(log_above)), np.log(near), np.log(far), xtol=1e-15, rtol=1e-15)))
 
 
-@dataclass(frozen=True)
-class _Loop:
-    """The loop as the kernels take it, states in order."""
+def solve_loop(queue: TypeQueue, *, single_server: bool = False) -> QueueLength:
+    """The law of Q under a loop, whatever the length of the queue.
 
-    lam: float
-    mu: float
-    nu: Array
-    slots: Int
-    own: NDArray[np.bool_]
-    after_ring: Array
-
-    @staticmethod
-    def of(queue: TypeQueue) -> _Loop:
-        order = queue.process.loop
-        assert order is not None
-        return _Loop(
-            queue.arrival_rate,
-            queue.service_rate,
-            np.ascontiguousarray(queue.process.exit_rate[order]),
-            np.ascontiguousarray(queue.process.schedules[order, queue.type]),
-            np.ascontiguousarray(queue.triggers[order]),
-            np.ascontiguousarray(queue.after_ring[order]),
-        )
-
-    @property
-    def parameters(self) -> tuple[float, float, Array, Int, NDArray[np.bool_]]:
-        return self.lam, self.mu, self.nu, self.slots, self.own
+    `single_server`: of the MSR-1 companion, which serves one job at a time at rate c_s: a_s(q) = min(μq, c_s) with μ = ∞.
+    """
+    eta, density = loop_decay_rate(queue), _DENSITY
+    # Where the queue grows by n jobs in each turn, to fall again, S is about ϱⁿ at ϱ if it is 1 at z = 1: digits are lost if that is large.
+    within = max(eta, 1 - _GROWTH / (_growth(queue) + _GROWTH))
+    best = _solve(queue, eta, around(within, density), single_server)
+    while best.accuracy > _ENOUGH and len(contour := around(within, density := _DENSER * density)) <= _MOST_POINTS:
+        found = _solve(queue, eta, contour, single_server)
+        helped = found.accuracy < best.accuracy / 2
+        if found.accuracy < best.accuracy:
+            best = found
+        if best.accuracy < _ROUNDING and not helped:
+            break
+    return best
 
 
-def solve_loop(queue: TypeQueue) -> QueueLength:
-    """The law of Q under a loop, whatever the length of the queue."""
-    loop = _Loop.of(queue)
+def _growth(queue: TypeQueue) -> float:
+    """The most by which the queue grows in a turn if every state lasts as long as it does on average: the largest sum of (λ − c_s)/ν_s
+    over states that follow each other."""
+    order = queue.process.loop
+    gained = np.tile(((queue.arrival_rate - queue.ring_rate) / queue.process.exit_rate)[order], 2).cumsum()
+    return float((gained - np.minimum.accumulate(gained)).max())
+
+
+def _solve(queue: TypeQueue, eta: float, contour: Contour, single_server: bool) -> QueueLength:
     order = queue.process.loop
     assert order is not None
-    lam, beta, N = loop.lam, queue.max_parallel, len(loop.nu)
-    local = queue.plain[order][:, order].toarray()
-    down = (loop.mu * loop.slots)[:, None] * queue.after[order][:, order].toarray()
-    G, residual = first_passage(lam, local, down)
+    beta, lowest = (1, 0) if single_server else (queue.max_parallel, lowest_level(queue))
+    turn = _turn(queue, contour, lowest, single_server)
+    after_ring = np.ascontiguousarray(queue.after_ring[order])
+    n, points = beta - lowest + 1, len(contour)
+    sums = Sums(np.zeros(n), np.zeros(points, dtype=np.complex128), np.zeros(2))
 
-    # Unit flows: into the cut at each level (rows 0…β), and into level β of each state from above (rows β+1…).
-    n = beta + 1
-    through, tops = _unit_flows(*loop.parameters, n)
-    step = np.hstack([through, lam * (tops @ G)])  # stochastic: every flow leaves by the cut or upwards, and comes back
-    system = (np.eye(n + N) - step).T
-    system[0] = 1.0
-    flow = np.linalg.solve(system, np.eye(n + N)[0])
-    residual = max(residual, float(np.abs(flow @ step - flow).max() / flow.max()))
+    def go(columns: Array, summed: bool = False) -> None:
+        go_round(turn, columns[:n], columns[n : n + points], columns[n + points :], summed, after_ring, sums)
 
-    flow = np.maximum(flow, 0.0)
-    law, top, unused, surplus = _accumulate(flow[:n], flow[n:], *loop.parameters, loop.after_ring)
-    scale = (queue.capacity - lam) / unused
-    law, top = law * scale, top * scale
-    R = rate_matrix(lam, local, down, G)
-    (first, second), total = tail_moments(law[:beta], top, R)
+    size = n + 2 * points
+    around_once = np.empty((size, size))
+    width = min(max(_CACHE // size, 1), _COLUMNS)
+    for start in range(0, size, width):
+        columns = np.eye(size, min(width, size - start), -start)  # unit flows
+        go(columns)
+        around_once[:, start : start + width] = columns
+    # flow = around_once · flow, one of these equations replaced by a total flow of 1: Σ_q y(q) + Y(1)
+    system = around_once - np.eye(size)
+    at_one = contour.weight / contour.beyond_one
+    system[0] = np.concatenate([np.ones(n), at_one.real, -at_one.imag])
+    with one_thread(size):
+        flow = np.linalg.solve(system, np.eye(size)[0])
+        residual = float(np.abs(around_once @ flow - flow).max() / np.abs(flow).max())
+    go(flow[:, None].copy(), summed=True)
+
+    # Rings without a job, at rate c − a(q), make up for what the server offers beyond the arrivals: E[c] − λ. That scales everything.
+    unused, surplus = (float(part) for part in sums.unused)
+    scale = (queue.capacity - queue.arrival_rate) / unused
+    mass, tail = np.concatenate([np.zeros(lowest), scale * sums.law]), scale * sums.tail
+    # E[Q] = Σ q x(q) + Σ_m (β+1+m) s_m and E[Q²] alike, with Σ s_m = S(1), Σ m s_m = S′(1), Σ m² s_m = S″(1) + S′(1)
+    zero, one, two = contour.moments(tail)
+    numbers, above = np.arange(beta + 1), beta + 1
+    first = float(mass @ numbers + above * zero + one)
+    second = float(mass @ numbers.astype(np.float64) ** 2 + above**2 * zero + (2 * above + 1) * one + two)
+
+    def probabilities(count: int) -> Array:
+        law: Array = np.concatenate([mass, contour.coefficients(tail, max(count - above, 0))])[:count]
+        return np.maximum(law, 0.0, out=law)
+
     return QueueLength(
         mean=queue.mean_from(surplus / unused, first),
         variance=second - first**2,
-        decay_rate=loop_decay_rate(queue),
+        decay_rate=eta,
         mean_by_sum=first,
-        residual=max(residual, abs(total - 1)),
-        method=f"loop of {N} states by passage, {beta} boundary levels",
-        probabilities=lambda k: tail_probabilities(law[:beta], top, R, k),
+        residual=max(residual, abs(float(mass.sum() + zero) - 1)),
+        method=f"loop of {len(order)} states, {beta - lowest} boundary levels, {points} points",
+        probabilities=probabilities,
         unused_average=surplus / unused,
     )
 
 
-@nb.njit(cache=True)
-def _state(y: Array, lam: float, mu: float, nu: float, u: int, own: bool, forward: Array, x: Array) -> None:
-    """x_s from y_s: one tridiagonal system, eliminated upwards. Arrivals at the last level leave it upwards."""
-    last = y.shape[0] - 1
-    d = 0.0 if own else mu
-    pivot = lam + nu
-    forward[0] = y[0]
-    x[0] = 1.0 / pivot  # x holds 1/pivot until it is overwritten
-    for q in range(1, last + 1):
-        rate = d * min(q, u)
-        below = lam / pivot
-        pivot = lam + nu + rate * (1.0 - below)
-        forward[q] = y[q] + below * forward[q - 1]
-        x[q] = 1.0 / pivot
-    x[last] = forward[last] * x[last]
-    for q in range(last - 1, -1, -1):
-        x[q] = (forward[q] + d * min(q + 1, u) * x[q + 1]) * x[q]
-
-
-@nb.njit(cache=True)
-def _flow(x: Array, mu: float, nu: float, u: int, own: bool, y: Array) -> None:
-    """y_{s+1} from x_s."""
-    last = x.shape[0] - 1
-    if own:
-        for q in range(last):
-            y[q] = mu * (min(q + 1, u) * x[q + 1] + max(u - q, 0) * x[q])
-        y[last] = mu * max(u - last, 0) * x[last]
-    else:
-        for q in range(last + 1):
-            y[q] = nu * x[q]
-
-
-@nb.njit(cache=True)
-def _unit_flow(row: int, lam: float, mu: float, nu: Array, u: Int, own: NDArray[np.bool_], y: Array, top: Array) -> None:
-    n = y.shape[0]
-    forward, x = np.empty(n), np.empty(n)
-    at = np.int64(row)  # numba counts parallel loops with unsigned numbers
-    y[min(at, n - 1)] = 1.0
-    for s in range(max(at - n, 0), nu.shape[0]):
-        _state(y, lam, mu, nu[s], u[s], own[s], forward, x)
-        top[s] = x[n - 1]
-        _flow(x, mu, nu[s], u[s], own[s], y)
-
-
-@nb.njit(cache=True, parallel=True)
-def _unit_flows(lam: float, mu: float, nu: Array, u: Int, own: NDArray[np.bool_], n: int) -> tuple[Array, Array]:
-    """For each unit inflow (n into the cut, N into the top of a state): the flow through the cut after the turn, and x_s at the top."""
-    N = nu.shape[0]
-    through = np.zeros((n + N, n))
-    tops = np.zeros((n + N, N))
-    for row in nb.prange(n + N):
-        _unit_flow(row, lam, mu, nu, u, own, through[row], tops[row])
-    return through, tops
-
-
-@nb.njit(cache=True)
-def _accumulate(
-    start: Array,
-    above: Array,
-    lam: float,
-    mu: float,
-    nu: Array,
-    u: Int,
-    own: NDArray[np.bool_],
-    after_ring: Array,
-) -> tuple[Array, Array, float, float]:
-    """One turn at the fixed point, `above` flowing into the last level of each state.
-
-    Returns the law of Q (not normalised), x_s at the last level, E[unused rings] and E[unused rings · (q − Δ(s⁺))].
-    """
-    y = start.copy()
-    forward, x = np.empty_like(y), np.empty_like(y)
-    law = np.zeros_like(y)
-    top = np.zeros(nu.shape[0])
-    unused = surplus = 0.0
-    for s in range(nu.shape[0]):
-        y[-1] += above[s]
-        _state(y, lam, mu, nu[s], u[s], own[s], forward, x)
-        for q in range(min(u[s], x.shape[0])):
-            rings = mu * (u[s] - q) * x[q]
-            unused += rings
-            surplus += rings * (q - after_ring[s])
-        law += x
-        top[s] = x[-1]
-        _flow(x, mu, nu[s], u[s], own[s], y)
-    return law, top, unused, surplus
+def _turn(queue: TypeQueue, contour: Contour, lowest: int, single_server: bool) -> Turn:
+    """The loop as the compiled code takes it, states in order."""
+    order = queue.process.loop
+    assert order is not None
+    lam, c, nu, own = queue.arrival_rate, queue.ring_rate[order], queue.process.exit_rate[order], queue.triggers[order]
+    # The roots r < 1 < r⁺ of λz² − (λ + ν + d) z + d: with z = 1 − t, λt² + (ν + d − λ) t − ν = 0, so that t = 1 − r and t = −(r⁺ − 1) are
+    # found without subtraction; their product is −ν/λ. Where d = 0, r = 0.
+    half = nu + np.where(own, 0.0, c) - lam
+    root = np.sqrt(half**2 + 4 * lam * nu)
+    below_one = np.where(half > 0, 2 * nu / np.where(half > 0, half + root, 1.0), (root - half) / (2 * lam))
+    return Turn(
+        arrival_rate=lam,
+        job_rate=np.inf if single_server else queue.service_rate,
+        ring_rate=c,
+        exit_rate=nu,
+        own=own,
+        below_one=below_one,
+        above_one=nu / (lam * below_one),
+        lowest=lowest,
+        beyond_one=contour.beyond_one,
+        weight=contour.weight,
+    )

@@ -33,7 +33,7 @@ class QueueLength:
     @property
     def accuracy(self) -> float:
         """An estimate of the relative error of the mean."""
-        return max(abs(self.mean_by_sum - self.mean) / max(self.mean, 1e-300), self.residual) if self.mean > 0 else 0.0
+        return max(abs(self.mean_by_sum - self.mean) / max(self.mean, 1e-300), self.residual) if self.mean != 0 else 0.0
 
 
 def empty_queue() -> QueueLength:

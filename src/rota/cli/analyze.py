@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,8 @@ from rota.display import number, rota_rows
 
 if TYPE_CHECKING:
     from rota.arrays import Array
+
+_A_WHILE_S = 5.0  # exact values that take longer are announced
 
 
 def analyze(
@@ -54,8 +57,9 @@ def analyze(
     if isinstance(answer, rota.Guarantee):
         _show_guarantee(answer, exact=exact, quantiles=quantiles, json=json)
         return
-    if exact and answer.stable and len(answer.process) > 400:
-        remark(f"the process has {len(answer.process)} states: exact values will take a while (--no-exact leaves them out)")
+    if exact and answer.stable and _A_WHILE_S < answer.exact_time_s < math.inf:
+        states, seconds = len(answer.process), answer.exact_time_s
+        remark(f"the process has {states} states: exact values will take about {seconds:.0f} s (--no-exact leaves them out)")
     tails = answer.type_response_time_quantiles(quantiles) if quantiles and answer.stable else {}
     if json:
         print_json(as_fields(answer, exact=exact, tails=tails))
