@@ -36,7 +36,7 @@ _ROUNDING = 1e-12  # weights below this part of their sum are the solver's round
 _SELDOM = 1e-9  # and so is this part of a type's work
 _WHOLE = 100  # types up to which there are no halves
 _HALF_GAP = 1e-4  # no half is solved to a smaller gap than this,
-_HALF_TIME = 0.3  # nor for more than this part of the time that is left
+_HALF_TIME = (0.45, 0.8)  # nor for more than this part of the time that is left: the first, and then the second
 
 
 class Generation:
@@ -161,13 +161,15 @@ class Generation:
         """Solves both halves of the types, and begins with the schedules they use."""
         basic: list[int] = []
         free: list[int] = []
-        for part in _split(self.work[:, None] * self.pricing.demand / self.pricing.capacity):
+        for part, share in zip(_split(self.work[:, None] * self.pricing.demand / self.pricing.capacity), _HALF_TIME, strict=True):
             half = Generation(self.work[part], self.pricing.demand[part], self.pricing.capacity, self.pricing.most[part], thorough=False)
             now = time.perf_counter()
             try:
-                half.run(max(gap, _HALF_GAP), now + _HALF_TIME * (deadline - now))
+                half.run(max(gap, _HALF_GAP), now + share * (deadline - now))
             finally:  # after Ctrl-C too
                 if half.iterations:
+                    half.finish()
+                    self.exact_solves += half.exact_solves
                     used, exceeded = half.master.basis()
                     schedules = np.zeros((len(used), len(self.work)), dtype=np.int64)
                     schedules[:, part] = half.master.schedules(used)
