@@ -193,8 +193,8 @@ def system_load(
 
     try:
         found.run(gap, _deadline(start, time_limit_s), tell)
-    except KeyboardInterrupt:
-        if not found.iterations:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not (found.iterations and _is_interrupt(error)):
             raise
         found.finish()
     return search.answer(time.perf_counter() - start)
@@ -214,6 +214,11 @@ def attain(system: System, level: float, *, known: Int | None = None, time_limit
         found.master.add(schedule)
     found.run(_NEAR, _deadline(start, time_limit_s), lambda: found.upper <= level or level < found.lower)
     return search.answer(time.perf_counter() - start)
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether that is Ctrl-C. Within a compiled function it comes as a `SystemError` of which it is the cause."""
+    return isinstance(error, KeyboardInterrupt) or (isinstance(error, SystemError) and _is_interrupt(error.__cause__))
 
 
 def _deadline(start: float, time_limit_s: float | None) -> float:
