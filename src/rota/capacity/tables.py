@@ -7,7 +7,7 @@ demands at a time,
     T_j(a, b) = max Σ v_i u_i   s.t.   Σ u_i A_i ≤ a,   Σ u_i B_i ≤ b,   u whole,   u_i = 0 for i < j        (a relaxation)
 
 where a column is a resource, or the sum of all resources weighed by their prices p (the surrogate), or nothing. A column too long for a
-table is measured in steps, demands and room both rounded down: what fits still does. For one or two resources that are short enough the
+table is measured in steps, demands and what is left both rounded down: what fits still does. For one or two resources that are short enough the
 table is the answer itself.
 
 Types are in order of value per price, best first, and so are the jobs of a list, so that each schedule is met once; tables are kept for
@@ -70,24 +70,24 @@ def search_tables(
     n = len(kept)
     if n == 0:
         return Found(0.0, np.zeros((1, len(value)), dtype=np.int64), True)
-    columns, room = _with_surrogate(demand[kept], capacity, price)
+    columns, residual = _with_surrogate(demand[kept], capacity, price)
     views = _views(price * capacity)
-    step = _steps(room, views, n)
-    size = room[views] // step  # (V, 2)
+    step = _steps(residual, views, n)
+    size = residual[views] // step  # (V, 2)
     starts = np.unique(np.linspace(0, n, _STARTS, endpoint=False).astype(np.int64))
     worth = np.ascontiguousarray(value[kept])
     tables, place = _fill_tables(columns, worth, views, step, size, starts)
     root = min(tables[place[v] + (size[v, 0] + 1) * (size[v, 1] + 1) - 1] for v in range(len(views)))
     which = np.searchsorted(starts, np.arange(n), side="right") - 1
     bounds = _Bounds(views, step, size, tables, place, which)
-    best, lists, finished = _search(columns, room, worth, bounds, float(good), float(spread), node_limit)
+    best, lists, finished = _search(columns, residual, worth, bounds, float(good), float(spread), node_limit)
     schedules = np.zeros((len(lists), len(value)), dtype=np.int64)
     schedules[:, kept] = lists
     return Found(float(best if finished else root) * (1 + 2 * _SAME), schedules, finished)
 
 
 def _with_surrogate(demand: Int, capacity: Int, price: Array) -> tuple[Int, Int]:
-    """The columns that a table can see, with their room: the resources, the surrogate, and one that nothing needs."""
+    """The columns that a table can see, with their capacities: the resources, the surrogate, and one that nothing needs."""
     coarse = -(-capacity // _FINE)
     share = price * capacity
     weight = np.floor(share / share.max() * _TOTAL / (capacity // coarse)).astype(np.int64)
@@ -106,16 +106,16 @@ def _views(share: Array) -> Int:
     return np.array([[surrogate, nothing], *([surrogate, r] for r in np.argsort(-share, kind="stable")[:_SEEN])])
 
 
-def _steps(room: Int, views: Int, n: int) -> Int:
+def _steps(residual: Int, views: Int, n: int) -> Int:
     """The steps (V, 2) in which the columns of a view are measured, so that filling all tables takes a limited number of entries."""
     entries = min(_ENTRIES, _ALL_ENTRIES // n) // len(views)
     step = np.ones((len(views), 2), dtype=np.int64)
     for v, (a, b) in enumerate(views):
-        short = min(int(room[a]), int(room[b]), int(np.sqrt(entries)))
+        short = min(int(residual[a]), int(residual[b]), int(np.sqrt(entries)))
         long = max(entries // (short + 1), 1)
         for k, column in enumerate((a, b)):
-            most = long if room[column] > short else short
-            step[v, k] = -(-int(room[column]) // max(most, 1)) if room[column] > most else 1
+            most = long if residual[column] > short else short
+            step[v, k] = -(-int(residual[column]) // max(most, 1)) if residual[column] > most else 1
     return step
 
 
@@ -164,14 +164,14 @@ def _fill_tables(columns: Int, value: Array, views: Int, step: Int, size: Int, s
 
 
 @compiled
-def _bound(bounds: _Bounds, i: int, room: Int) -> float:
-    """The least of what the tables say about the value of jobs of types from i on in that room."""
+def _bound(bounds: _Bounds, i: int, residual: Int) -> float:
+    """The least of what the tables say about the value of jobs of types from i on in what is left."""
     views, step, size = bounds.views, bounds.step, bounds.size
     least = np.inf
     for v in range(len(views)):
         across = size[v, 1] + 1
         first = bounds.place[v] + bounds.which[i] * (size[v, 0] + 1) * across
-        least = min(least, bounds.tables[first + room[views[v, 0]] // step[v, 0] * across + room[views[v, 1]] // step[v, 1]])
+        least = min(least, bounds.tables[first + residual[views[v, 0]] // step[v, 0] * across + residual[views[v, 1]] // step[v, 1]])
     return least
 
 
@@ -182,12 +182,12 @@ def _search(
     """Depth first over lists of jobs: the highest value, good lists of jobs as counts, and whether all were searched."""
     n, C = columns.shape
     which = bounds.which
-    room = np.zeros((_LONGEST + 1, C), dtype=np.int64)
+    residual = np.zeros((_LONGEST + 1, C), dtype=np.int64)
     gained = np.zeros(_LONGEST + 1)
     pick = np.zeros(_LONGEST + 1, dtype=np.int64)  # the type of each job of the list; the last one is being tried
     lists = np.zeros((n, n), dtype=np.int64)  # the best one of each first type,
     worth = np.zeros(n)  # and its value
-    room[0] = capacity
+    residual[0] = capacity
     best, first = 0.0, 0
     depth, nodes = 0, 0
     entered = True  # this depth, just now
@@ -198,7 +198,7 @@ def _search(
         limit = max(worth[min(pick[0], n - 1)], best - spread * max(best - good, 0.0)) * (1.0 + _SAME)
         done = i == n
         if not done and (entered or which[i] != which[i - 1]):  # does a list that goes on with types from i on exceed the limit?
-            done = gained[depth] + _bound(bounds, i, room[depth]) <= limit
+            done = gained[depth] + _bound(bounds, i, residual[depth]) <= limit
         entered = False
         if done:
             depth -= 1
@@ -208,8 +208,8 @@ def _search(
             continue
         fits = True
         for c in range(C):
-            room[depth + 1, c] = room[depth, c] - columns[i, c]
-            fits = fits and room[depth + 1, c] >= 0
+            residual[depth + 1, c] = residual[depth, c] - columns[i, c]
+            fits = fits and residual[depth + 1, c] >= 0
         if fits:
             total = gained[depth] + value[i]
             if total > limit:
@@ -220,7 +220,7 @@ def _search(
                 for k in range(depth + 1):
                     lists[pick[0], pick[k]] += 1
                 limit = max(total, best - spread * max(best - good, 0.0)) * (1.0 + _SAME)
-            if total + _bound(bounds, i, room[depth + 1]) > limit:
+            if total + _bound(bounds, i, residual[depth + 1]) > limit:
                 if depth + 1 == _LONGEST:
                     break
                 depth += 1
