@@ -7,8 +7,8 @@ demands at a time,
     T_j(a, b) = max Σ v_i u_i   s.t.   Σ u_i A_i ≤ a,   Σ u_i B_i ≤ b,   u whole,   u_i = 0 for i < j        (a relaxation)
 
 where a column is a resource, or the sum of all resources weighed by their prices p (the surrogate), or nothing. A column too long for a
-table is measured in steps, demands and what is left both rounded down: what fits still does. For one or two resources that are short enough the
-table is the answer itself.
+table is measured in steps, demands and what is left both rounded down: what fits still does. For one or two resources that are short
+enough the table is the answer itself.
 
 Types are in order of value per price, best first, and so are the jobs of a list, so that each schedule is met once; tables are kept for
 some starts j. A type that needs no less than another one of no less value is left out: the other one can take its place.
