@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +17,12 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 SCIP_SECONDS = float(os.environ.get("ROTA_BENCH_SCIP_SECONDS", "60"))
 
 
-def run() -> None:
-    """Prints both tables."""
-    against_scip()
+def run(options: Sequence[str] = ()) -> None:
+    """Prints both tables, or only the second one."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks load", description=__doc__)
+    parser.add_argument("--growth", action="store_true", help="only growth with the number of types: needs no SCIP")
+    if not parser.parse_args(options).growth:
+        against_scip()
     growth()
 
 
@@ -71,17 +76,22 @@ def scip_miqcp(system: rota.System, seconds: float) -> tuple[float, float, float
 
 
 def growth() -> None:
-    """Random systems with R = 4, demands 1…40, capacity 1000 each; and coarser ones where packing matters: demands 1…60 of 100."""
-    print(f"\n{'system':<34} {'K':>5} {'load':>10} {'proved gap':>11} {'schedules':>10} {'exact':>6} {'seconds':>9}")
-    for label, capacity, largest, gap in [("capacity 1000, demands 1…40", 1000, 40, 1e-4), ("capacity 100, demands 1…60", 100, 60, 1e-7)]:
-        for K in (10, 30, 100, 200):
+    """Random systems: small jobs, where the bottleneck can be filled, and large ones, where packing matters."""
+    rota.system_load(rota.read_system(EXAMPLES / "vm.toml"))  # compile
+    print(f"\n{'system':<36} {'K':>5} {'load':>10} {'proved gap':>11} {'schedules':>10} {'exact':>6} {'seconds':>9} {'CPU s':>8}")
+    for label, R, capacity, largest, gap, types in [
+        ("4 resources of 1000, demands 1…40", 4, 1000, 40, 1e-4, (10, 30, 100, 200, 500, 1000)),
+        ("4 resources of 100, demands 1…60", 4, 100, 60, 1e-7, (10, 30, 100, 200)),
+        ("2 resources of 100, demands 1…60", 2, 100, 60, 1e-7, (200,)),
+        ("1 resource of 100, demands 1…60", 1, 100, 60, 1e-7, (200,)),
+        ("4 resources of 100, demands 1…60", 4, 100, 60, 1e-4, (500, 1000)),
+    ]:
+        for K in types:
             rng = np.random.default_rng(0)
-            demand = rng.integers(1, largest + 1, (K, 4))
-            system = rota.System(np.full(4, capacity), demand, rng.random(K), np.ones(K))
-            start = time.perf_counter()
+            demand = rng.integers(1, largest + 1, (K, R))
+            system = rota.System(np.full(R, capacity), demand, rng.random(K), np.ones(K))
+            start, before = time.perf_counter(), time.process_time()
             best = rota.system_load(system, gap=gap, time_limit_s=60)
-            elapsed = time.perf_counter() - start
-            print(
-                f"{label:<34} {K:5d} {best.load:10.6f} {best.gap:11.1e} {best.columns:10d} {best.exact_solves:6d} {elapsed:9.3f}",
-                flush=True,
-            )
+            elapsed, busy = time.perf_counter() - start, time.process_time() - before
+            numbers = f"{best.load:10.6f} {best.gap:11.1e} {best.columns:10d} {best.exact_solves:6d} {elapsed:9.3f} {busy:8.3f}"
+            print(f"{label:<36} {K:5d} {numbers}", flush=True)

@@ -389,6 +389,20 @@ def test_an_interrupt_keeps_what_was_found():
     assert best.lower_bound <= 0.9076649122559 <= best.load
 
 
+def test_an_interrupt_within_a_compiled_function():
+    """There Ctrl-C comes as a `SystemError` that it caused: the answer so far is returned. Any other such error is raised."""
+
+    def fail(progress, cause):
+        raise SystemError("a function returned a result with an exception set") from cause
+
+    system, interrupt = paper_example(), KeyboardInterrupt()
+    best = rota.system_load(system, progress=lambda progress: fail(progress, interrupt))
+    assert best.iterations == 1
+    assert best.lower_bound <= 1 <= best.load
+    with pytest.raises(SystemError, match="exception set"):
+        rota.system_load(system, progress=lambda progress: fail(progress, ValueError()))
+
+
 @pytest.mark.parametrize("gap", [-1, float("nan"), float("inf")])
 def test_gap_must_be_a_number(gap):
     """A gap that cannot be met is refused."""

@@ -38,6 +38,26 @@ def test_master_without_an_answer_raises():
         master.solve()
 
 
+def test_a_master_begins_with_the_basis_of_another():
+    """The optimal basis of one master, put into a second one with the same schedules, needs no step of the simplex method."""
+    schedules = [[2, 0, 0], [0, 5, 0], [0, 0, 2], [1, 4, 0]]
+    first, second = (Master(np.array([0.5, 2.0, 1.0]), np.array([2, 5, 2])) for _ in range(2))
+    assert [first.place(np.array(schedule)) for schedule in schedules] == [0, 1, 2, 3]
+    assert first.place(np.array(schedules[1])) == 1
+    weights, prices = first.solve()
+    used, exceeded = first.basis()
+    assert len(used) + len(exceeded) == 3
+    assert set(np.flatnonzero(weights)) <= set(used)
+
+    for schedule in schedules:
+        second.add(np.array(schedule))
+    second.begin(used.tolist(), exceeded.tolist())
+    again, same = second.solve()
+    assert again == pytest.approx(weights, abs=1e-12)
+    assert same == pytest.approx(prices, abs=1e-12)
+    assert second._solver.getInfo().simplex_iteration_count == 0
+
+
 @given(small_systems(), st.data())
 def test_knapsack_bounds_hold(system, data):
     """The integer program gives the best value; the relaxation bounds it from above by prices with y ≤ D p."""

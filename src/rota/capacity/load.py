@@ -2,17 +2,12 @@
 
     ρ = min Σ_s w_s   s.t.   Σ_s w_s W_s ≥ λ⊘μ,   w ≥ 0,   over all possible schedules W_s ∈ 𝒮,         π = w / ρ
 
-Column generation: the master program (at most K weights positive, by the simplex method) gives type prices y; a schedule u with y·u > 1
-improves it.
-If none exists, y·u ≤ 1 for all of 𝒮 proves optimality. For any y ≥ 0 and any z ≥ max y·u,
-
-    y·(λ⊘μ) / z  ≤  ρ                                                                                   (Farley's bound)
-
-so every bound on the knapsack, even one from its linear relaxation, proves a lower bound on the load. Three things make it fast:
+By column generation (`rota.capacity.generation`), with schedules from `rota.capacity.pricing`. What makes it fast:
 
 - the search starts at the prices of the fluid bound, ρ ≥ max_r Σ_i (λ_i/μ_i) D_ir / P_r (all jobs divisible), which is often tight;
 - schedules are searched at prices between the best proved ones and the master's (smoothing), which keeps its prices from oscillating;
-- exact searches run only when the greedy ones find nothing more.
+- greedy searches come first, and the exact ones fit the size of the jobs;
+- many types are solved by halves first.
 """
 
 from __future__ import annotations
@@ -28,9 +23,9 @@ from numpy.typing import NDArray
 
 from rota.arguments import is_real
 from rota.arrays import Array, Int
-from rota.capacity.packing import best_schedule, greedy_schedules, make_maximal
+from rota.capacity.generation import Generation
+from rota.capacity.packing import make_maximal
 from rota.capacity.schedules import largest_counts
-from rota.capacity.solver import Knapsack, Master
 from rota.capacity.units import Units, integer_units
 from rota.display import html_lines, html_table, html_title, jobs_together, number, per_cent
 from rota.errors import BadSpec, Problem
@@ -189,20 +184,19 @@ def system_load(
     search = _Search(system)
     if not search.active.any():
         return search.nothing(time.perf_counter() - start)
+    found = search.generation
+
+    def tell() -> bool:
+        if progress is not None:
+            progress(Progress(found.upper, found.lower, len(found.master), time.perf_counter() - start))
+        return False
+
     try:
-        while True:
-            search.solve_master()
-            elapsed = time.perf_counter() - start
-            if progress is not None:
-                progress(Progress(search.upper, search.lower, len(search.master), elapsed))
-            if search.upper <= search.lower * (1 + gap) or (time_limit_s is not None and elapsed >= time_limit_s):
-                break
-            remaining = None if time_limit_s is None else time_limit_s - elapsed
-            if not (search.greedy() or search.exact(gap, remaining)):
-                break
-    except KeyboardInterrupt:
-        if not search.iterations:
+        found.run(gap, _deadline(start, time_limit_s), tell)
+    except (KeyboardInterrupt, SystemError) as error:
+        if not (found.iterations and _is_interrupt(error)):
             raise
+        found.finish()
     return search.answer(time.perf_counter() - start)
 
 
@@ -215,18 +209,20 @@ def attain(system: System, level: float, *, known: Int | None = None, time_limit
     search = _Search(system)
     if not search.active.any():
         return search.nothing(time.perf_counter() - start)
+    found = search.generation
     for schedule in () if known is None else known[:, search.active]:
-        search.master.add(schedule)
-    while True:
-        search.solve_master()
-        if search.upper <= level or level < search.lower or search.upper <= search.lower * (1 + _NEAR):
-            break
-        elapsed = time.perf_counter() - start
-        if time_limit_s is not None and elapsed >= time_limit_s:
-            break
-        if not (search.greedy() or search.exact(_NEAR, None if time_limit_s is None else time_limit_s - elapsed)):
-            break
+        found.master.add(schedule)
+    found.run(_NEAR, _deadline(start, time_limit_s), lambda: found.upper <= level or level < found.lower)
     return search.answer(time.perf_counter() - start)
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether that is Ctrl-C. Within a compiled function it comes as a `SystemError` of which it is the cause."""
+    return isinstance(error, KeyboardInterrupt) or (isinstance(error, SystemError) and _is_interrupt(error.__cause__))
+
+
+def _deadline(start: float, time_limit_s: float | None) -> float:
+    return np.inf if time_limit_s is None else start + time_limit_s
 
 
 def check_load(load: object, system: System) -> None:
@@ -242,14 +238,12 @@ def check_load(load: object, system: System) -> None:
 def _compile() -> None:
     """Compiles the kernels before the clock starts: where they are not cached on disk, that can take longer than the time limit."""
     search = _Search(System([2.0], [[1.0]], [1.0], [1.0]))
-    search.solve_master()
-    search.greedy()
-    search.exact(0.0, None)
+    search.generation.compile()
     search.answer(0.0)
 
 
 class _Search:
-    """The state of the column generation, for the types that do arrive."""
+    """The column generation for the types that do arrive, and the answer for all."""
 
     def __init__(self, system: System) -> None:
         self.system = system
@@ -257,120 +251,31 @@ class _Search:
         _require_representable(system, self.units)
         work = system.offered_work
         self.active = work > 0
-        self.work: Array = work[self.active]
-        self.demand = np.ascontiguousarray(self.units.demand[self.active])
-        self.capacity = np.ascontiguousarray(self.units.capacity)
-        self.most = largest_counts(system)[self.active]
-        self.iterations = self.exact_solves = 0
-        self.upper = np.inf
-        if not len(self.work):
-            return
-        # All jobs divisible: one resource r alone gives the feasible prices y = D_r / P_r, hence ρ ≥ Σ_i x_i D_ir / P_r. (In whole units,
-        # where P is rounded down: never below the fluid load in the user's numbers.)
-        fluid = self.work @ self.demand / self.capacity
-        r = int(np.argmax(fluid))
-        self.lower = float(fluid[r])
-        self.proved: Array = self.demand[:, r] / self.capacity[r]  # prices behind `lower`: y·u ≤ 1 for every schedule
-        self.rng = np.random.default_rng(0)
-        self.master = Master(self.work, self.most)
-        self.knapsack = Knapsack(self.demand, self.capacity, self.most)
-        for alone in np.diag(self.most):  # each type alone, in their order: a first feasible answer
-            self.master.add(alone)
-
-    def solve_master(self) -> None:
-        self.iterations += 1
-        raw, self.prices = self.master.solve()
-        raw[raw < _ROUNDING * raw.sum()] = 0.0
-        # A type that arrives so rarely that the solver's tolerance takes it as served is served alone: that costs almost nothing.
-        used = np.flatnonzero(raw)
-        missing = self.work - raw[used] @ self.master.schedules(used)
-        rare = np.flatnonzero(missing > _SELDOM * self.work)
-        raw[rare] += missing[rare] / self.most[rare]
-        used = np.flatnonzero(raw)
-        candidates, weights = _fewest(self.master.schedules(used), raw[used], self.work)
-        # Scaled by the worst covered type, the weights cover the work in spite of rounding.
-        total = float(weights.sum() * (self.work / (weights @ candidates)).max())
-        if total < self.upper:
-            self.upper, self.candidates, self.weights = total, candidates, weights / weights.sum()
-
-    def prove(self, y: Array, bound: float) -> None:
-        """Farley's bound: y / bound are feasible dual prices."""
-        lower = float(y @ self.work) / bound
-        if lower > self.lower:
-            self.lower, self.proved = lower, y / bound
-
-    def add_improving(self, schedules: Int) -> bool:
-        """Puts the schedules that improve the master into it, the best first."""
-        value = schedules @ self.prices
-        added = 0
-        for j in np.argsort(-value, kind="stable"):
-            if value[j] <= 1 + _IMPROVES or added == _KEEP:
-                break
-            added += self.master.add(schedules[j])
-        return added > 0
-
-    def greedy(self) -> bool:
-        """Many schedules at smoothed prices; every attempt also proves a bound by the relaxed knapsack."""
-        K = len(self.work)
-        for smoothing in _SMOOTHING:
-            y = smoothing * self.proved + (1 - smoothing) * self.prices
-            bound, price = self.knapsack.relax(y)
-            self.prove(y, bound)
-            # Small to large noise: amplitudes 10^-3 … 1; the first trial is the plain greedy one.
-            noise = self.rng.uniform(-1, 1, (_TRIALS, K)) * 10.0 ** self.rng.uniform(-3, 0, (_TRIALS, 1))
-            share = self.rng.random((_TRIALS, K))
-            noise[0], share[0] = 0.0, 1.0
-            if self.add_improving(greedy_schedules(self.demand, self.capacity, y, self._positive(price), noise, share)):
-                return True
-        return False
-
-    def exact(self, gap: float, seconds: float | None) -> bool:
-        """The best schedule at smoothed prices, with a proof; False if it cannot improve the master any more."""
-        for smoothing in _SMOOTHING:
-            y = smoothing * self.proved + (1 - smoothing) * self.prices
-            bound, schedule = self.best(y, gap, seconds)
-            self.exact_solves += 1
-            self.prove(y, bound)
-            if self.add_improving(schedule[None, :]) or self.upper <= self.lower * (1 + gap):
-                return True
-        return False
-
-    def best(self, y: Array, gap: float, seconds: float | None) -> tuple[float, Int]:
-        """An upper bound on max y·u and a schedule: branch and bound, then the integer program if that takes too long."""
-        bound, price = self.knapsack.relax(y)
-        value, schedule, finished = best_schedule(self.demand, self.capacity, y, self.most, self._positive(price), 0.0, _NODES)
-        if finished:
-            return min(bound, value * (1 + 1e-12)), schedule
-        proved, found = self.knapsack.solve(y, gap / 4, seconds)
-        return min(bound, proved), found if y @ found > value else schedule
-
-    def _positive(self, price: Array) -> Array:
-        """Prices that are positive for every resource, as the kernels require."""
-        share = price * self.capacity
-        positive: Array = (share + 1e-6 * share.max()) / self.capacity
-        return positive
-
-    # ---------------------------------------------------------------------------------------------------- the answer
+        if self.active.any():
+            demand, most = self.units.demand[self.active], largest_counts(system)[self.active]
+            self.generation = Generation(work[self.active], demand, self.units.capacity, most)
 
     def answer(self, time_s: float) -> Load:
+        """What was found until now."""
+        found = self.generation
         K = len(self.system.names)
-        candidates = np.zeros((len(self.candidates), K), dtype=np.int64)
-        candidates[:, self.active] = self.candidates
+        candidates = np.zeros((len(found.candidates), K), dtype=np.int64)
+        candidates[:, self.active] = found.candidates
         work = self.system.offered_work
         # Capacity that is left goes to the types with the highest load; types with a positive price never fit into it.
-        spare = np.where(self.active, work / np.maximum(self.weights @ candidates, 1e-300), -1.0)
-        candidates = np.array([make_maximal(self.units.demand, self.capacity, row, spare) for row in candidates])
+        spare = np.where(self.active, work / np.maximum(found.weights @ candidates, 1e-300), -1.0)
+        candidates = np.array([make_maximal(self.units.demand, self.units.capacity, row, spare) for row in candidates])
         candidates, inverse = np.unique(candidates, axis=0, return_inverse=True)
-        weights: Array = np.bincount(inverse.ravel(), weights=self.weights, minlength=len(candidates)).astype(np.float64)
+        weights: Array = np.bincount(inverse.ravel(), weights=found.weights, minlength=len(candidates)).astype(np.float64)
         weights = weights / weights.sum()
 
         served = weights @ candidates
         type_load = np.divide(work, served, out=np.zeros(K), where=served > 0)
         load = float(type_load.max())
-        lower = min(self.lower, load)
+        lower = min(found.lower, load)
         type_price = np.zeros(K)
-        type_price[self.active] = self.proved
-        _, price = self.knapsack.relax(self.proved)
+        type_price[self.active] = found.proved
+        _, price = found.pricing.relax(found.proved)
         return Load(
             load=load,
             candidates=_frozen(candidates),
@@ -383,9 +288,9 @@ class _Search:
             utilization=_frozen(served @ self.system.demand / self.system.capacity),
             fluid_load=float((work @ self.system.demand / self.system.capacity).max()),
             system=self.system,
-            iterations=self.iterations,
-            columns=len(self.master),
-            exact_solves=self.exact_solves,
+            iterations=found.iterations,
+            columns=len(found.master),
+            exact_solves=found.exact_solves,
             time_s=time_s,
         )
 
@@ -438,20 +343,6 @@ def _require_representable(system: System, units: Units) -> None:
         problems.append(Problem(f"jobs.{system.names[i]}.demand.{system.resources[r]}", rule, float(system.demand[i, r])))
     if problems:
         raise BadSpec(problems)
-
-
-def _fewest(candidates: Int, weights: Array, work: Array) -> tuple[Int, Array]:
-    """A mix of at most K of the schedules that serves the types as much in no more time (Carathéodory): there is a change of the weights
-    that leaves what is served, and it is followed until a weight is 0.
-    """
-    while len(weights) > len(work):
-        served = weights[:, None] * candidates / work
-        change = np.linalg.svd(served.T)[2][-1]  # relative: of the weights times 1 + change
-        change = change if weights @ change <= 0 else -change
-        weights = weights * (1 - change / change.min())
-        keep = np.arange(len(weights)) != np.argmin(change)
-        candidates, weights = candidates[keep], np.maximum(weights[keep], 0.0)
-    return candidates, weights
 
 
 def _normalised(parts: Array) -> Array:

@@ -24,11 +24,15 @@ from numpy.typing import NDArray
 from rota.arrays import Array, Int
 from rota.errors import NotConverged
 
-__all__ = ["CoverMaster", "Knapsack", "Master", "NearKnapsack"]
+__all__ = ["MANY", "CoverMaster", "Knapsack", "Master", "NearKnapsack"]
 
 
 _INF = highspy.kHighsInf
 _LARGE = 1e6
+_PRIMAL = 4  # HiGHS's number for the primal simplex method
+
+MANY = 50
+"""More types than this are many: what serves few of them best is then too slow, and the other way round."""
 
 
 def _quiet() -> highspy.Highs:
@@ -62,6 +66,8 @@ class Master:
         self._unit = float(_magnitude((offered_work / self._most).max()))
         self._solver = _quiet()
         self._solver.setOptionValue("solver", "simplex")
+        if len(most) > MANY:  # the last basis stays feasible when schedules are added
+            self._solver.setOptionValue("simplex_strategy", _PRIMAL)
         self._solver.setOptionValue("presolve", "off")
         self._solver.setOptionValue("primal_feasibility_tolerance", 1e-10)
         self._solver.setOptionValue("dual_feasibility_tolerance", 1e-10)
@@ -72,14 +78,18 @@ class Master:
 
     def add(self, schedule: Int) -> bool:
         """Adds a schedule; False if it was there."""
+        before = len(self._schedules)
+        return self.place(schedule) == before
+
+    def place(self, schedule: Int) -> int:
+        """The position of a schedule, which is added unless it was there."""
         key = schedule.tobytes()
-        if key in self._columns:
-            return False
-        self._columns[key] = len(self._schedules)
-        self._schedules.append(schedule.copy())
-        rows = np.flatnonzero(schedule).astype(np.int32)
-        self._solver.addCol(1.0, 0.0, _INF, len(rows), rows, schedule[rows] / self._most[rows])
-        return True
+        if key not in self._columns:
+            self._columns[key] = len(self._schedules)
+            self._schedules.append(schedule.copy())
+            rows = np.flatnonzero(schedule).astype(np.int32)
+            self._solver.addCol(1.0, 0.0, _INF, len(rows), rows, schedule[rows] / self._most[rows])
+        return self._columns[key]
 
     def __len__(self) -> int:
         return len(self._schedules)
@@ -90,6 +100,22 @@ class Master:
         solution = self._solver.getSolution()
         weights: Array = self._unit * np.maximum(np.array(solution.col_value), 0.0)
         return weights, np.maximum(np.array(solution.row_dual), 0.0) / self._most
+
+    def basis(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The last basis of the simplex method: positions of schedules, and types that may be served more than they must."""
+        basis, basic = self._solver.getBasis(), highspy.HighsBasisStatus.kBasic
+        columns, rows = ([status == basic for status in all_of] for all_of in (basis.col_status, basis.row_status))
+        return np.flatnonzero(columns), np.flatnonzero(rows)
+
+    def begin(self, schedules: list[int], types: list[int]) -> None:
+        """Sets the basis from which the simplex method begins: as in `basis`, together as many as there are types."""
+        basis = highspy.HighsBasis()
+        basic, lower = highspy.HighsBasisStatus.kBasic, highspy.HighsBasisStatus.kLower
+        chosen, free = set(schedules), set(types)
+        basis.col_status = [basic if j in chosen else lower for j in range(len(self))]
+        basis.row_status = [basic if i in free else lower for i in range(len(self._most))]
+        basis.valid = True
+        self._solver.setBasis(basis)
 
     def schedules(self, which: NDArray[np.intp]) -> Int:
         """The schedules with these positions, (n, K)."""
