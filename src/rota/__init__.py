@@ -25,7 +25,9 @@ _HOME = {
     "Empirical": "rota.model",
     "Erlang": "rota.model",
     "Exponential": "rota.model",
+    "Dispatch": "rota.model",
     "Fitted": "rota.model",
+    "Fleet": "rota.model",
     "GeometricBatch": "rota.model",
     "GivenBatch": "rota.model",
     "Hyperexponential": "rota.model",
@@ -38,6 +40,7 @@ _HOME = {
     "System": "rota.model",
     "Weibull": "rota.model",
     "read_system": "rota.model",
+    "FleetLoad": "rota.capacity",
     "Load": "rota.capacity",
     "estimate_count": "rota.capacity",
     "fits": "rota.capacity",
@@ -125,6 +128,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.analysis import analyze as analyze
     from rota.analysis import forecast as forecast
     from rota.analysis import relative_values as relative_values
+    from rota.capacity import FleetLoad as FleetLoad
     from rota.capacity import Load as Load
     from rota.capacity import estimate_count as estimate_count
     from rota.capacity import fits as fits
@@ -152,10 +156,12 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.model import Bursts as Bursts
     from rota.model import Coxian as Coxian
     from rota.model import Deterministic as Deterministic
+    from rota.model import Dispatch as Dispatch
     from rota.model import Empirical as Empirical
     from rota.model import Erlang as Erlang
     from rota.model import Exponential as Exponential
     from rota.model import Fitted as Fitted
+    from rota.model import Fleet as Fleet
     from rota.model import GeometricBatch as GeometricBatch
     from rota.model import GivenBatch as GivenBatch
     from rota.model import Hyperexponential as Hyperexponential
