@@ -45,9 +45,10 @@ class FleetLoad:
     `split` (C, K): the part of each type that runs on each kind. `type_load` (K,): the part of its slots that a type needs.
 
     `type_price` y (K,): what one more busy slot of a type, at speed 1, adds to the load. `server_price` z (C,): one more server of a kind
-    carries at most this part more; Σ count · z = 1. `one_more` (C,): a part more that it carries indeed. `resource_price` p (C, R): what
-    one unit of a resource in a server of the kind is worth, from the relaxed knapsack. `utilization` (C, R): how full each resource is when
-    the candidates run with their weights. `fluid_load`: the load if jobs could be split at will.
+    carries at most this part more; Σ count · z = 1. `one_more` (C, 2): bounds on the part more that it carries indeed, which is less
+    where something else limits soon. `resource_price` p (C, R): what one unit of a resource in a server of the kind is worth, from the
+    relaxed knapsack. `utilization` (C, R): how full each resource is when the candidates run with their weights. `fluid_load`: the load if
+    jobs could be split at will.
     """
 
     load: float
@@ -126,7 +127,7 @@ class FleetLoad:
     def _in_words_one_more(self) -> list[str]:
         """What one more server is worth, for the kinds of which it is worth most."""
         order = np.argsort(-self.server_price, kind="stable")
-        named = [c for c in order if self.server_price[c] > _NOTHING][:_NAMED]
+        named = [c for c in order if self.kind_share[c] >= _NOTHING][:_NAMED]
         sentences = [f"One more {self.fleet.kinds[c]!r} server carries {self.more_in_words(int(c))} more." for c in named]
         idle = [self.fleet.kinds[c] for c in order if self.kind_share[c] < _NOTHING]
         if idle:
@@ -136,7 +137,7 @@ class FleetLoad:
 
     def more_in_words(self, c: int) -> str:
         """What one more server of a kind carries: `3.1 %`, or two numbers between which it is, where the proof leaves that open."""
-        least, most = f"{100 * self.one_more[c]:.2g}", f"{100 * self.server_price[c]:.2g}"
+        least, most = map(_per_cent, self.one_more[c])
         return f"{most} %" if least == most else f"{least} % to {most} %"
 
     def __repr__(self) -> str:
@@ -237,7 +238,7 @@ def _answer(search: FleetSearch, began: float) -> FleetLoad:
     for c, pricing in enumerate(search.kinds):
         if pricing is not None:
             resource_price[c] = _user_price(pricing, fleet, c, search.proved)
-    more = np.array([_carries_more(search, c, load) for c in range(C)])
+    more = np.array([_carries_more(search, c, load, lower) for c in range(C)])
     has = fleet.capacity > 0
     used = np.divide(slots @ fleet.demand, fleet.count[:, None] * fleet.capacity, out=np.zeros((C, R)), where=has)
     return FleetLoad(
@@ -287,11 +288,24 @@ def _whole_schedules(search: FleetSearch, c: int, mine: list[int], full: Array, 
     return schedules, parts * (count / parts.sum())
 
 
-def _carries_more(search: FleetSearch, c: int, load: float) -> float:
-    """The part more that one more server of a kind carries, with the schedules found so far; never more than its price."""
-    if search.server_price[c] == 0:
-        return 0.0
-    return float(min(max(load / search.master.load_with_one_more(c) - 1, 0.0), search.server_price[c]))
+def _carries_more(search: FleetSearch, c: int, load: float, lower: float) -> tuple[float, float]:
+    """Bounds on the part more that one more server of a kind carries.
+
+    At least: with the schedules found so far. At most: by its price, or by Farley's bound at the prices that these schedules then have.
+    """
+    price = float(search.server_price[c])
+    if price == 0:
+        return 0.0, 0.0
+    then, y = search.master.with_one_more(c)
+    z = search.relaxed(y)
+    total = float(search.fleet.count @ z + z[c])
+    bound = float(y @ search.work) / total if total > 0 else 0.0
+    most = min((1 + price) * load / lower - 1, load / bound - 1 if bound > 0 else np.inf)
+    return min(max(lower / then - 1, 0.0), most), most
+
+
+def _per_cent(x: float) -> str:
+    return f"{100 * x:.2g}" if x < 0.0995 else f"{100 * x:.0f}"
 
 
 def _user_price(pricing: KindPricing, fleet: Fleet, c: int, y: Array) -> Array:
@@ -320,7 +334,7 @@ def _nothing(fleet: Fleet, time_s: float) -> FleetLoad:
         type_load=_frozen(np.zeros(K)),
         type_price=_frozen(np.zeros(K)),
         server_price=_frozen(np.zeros(C)),
-        one_more=_frozen(np.zeros(C)),
+        one_more=_frozen(np.zeros((C, 2))),
         resource_price=_frozen(np.zeros((C, R))),
         utilization=_frozen(np.zeros((C, R))),
         fluid_load=0.0,

@@ -73,14 +73,15 @@ class FleetMaster:
         weights: Array = self._unit * self._servers[np.array(self.kinds, dtype=np.intp)] * values
         return weights, prices[: self._K] / self._most, prices[self._K :] / self._servers
 
-    def load_with_one_more(self, c: int) -> float:
-        """t over the same schedules if there were one more server of kind c."""
+    def with_one_more(self, c: int) -> tuple[float, Array]:
+        """The load over the same schedules if there were one more server of kind c, and the prices y of the types then."""
         row = self._K + c
         self._solver.changeCoeff(row, 0, float((self._count[c] + 1) / self._servers[c]))
         _run(self._solver, "master program of a fleet")
-        load = self._unit * float(self._solver.getSolution().col_value[0])
+        solution = self._solver.getSolution()
+        load, prices = self._unit * float(solution.col_value[0]), np.maximum(np.array(solution.row_dual)[: self._K], 0.0)
         self._solver.changeCoeff(row, 0, float(self._count[c] / self._servers[c]))
-        return load
+        return load, prices / self._most
 
 
 def divisible_load(use: NDArray[np.float64], runs: Bool) -> tuple[float, Array]:

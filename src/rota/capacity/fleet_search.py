@@ -127,7 +127,7 @@ class FleetSearch:
         self.fluid, prices = divisible_load(use, runs)
         self.proved: Array = np.zeros(len(self.work))
         self.server_price: Array = np.zeros(len(self.kinds))
-        self.prove(prices / self.work, self._relaxed(prices / self.work))
+        self.prove(prices / self.work, self.relaxed(prices / self.work))
 
     def _priced(self) -> list[tuple[int, KindPricing]]:
         return [(c, kind) for c, kind in enumerate(self.kinds) if kind is not None]
@@ -183,7 +183,8 @@ class FleetSearch:
         if total > 0 and float(y @ self.work) / total > self.lower:
             self.lower, self.proved, self.server_price = float(y @ self.work) / total, y / total, z / total
 
-    def _relaxed(self, y: Array) -> Array:
+    def relaxed(self, y: Array) -> Array:
+        """Upper bounds on the value of a schedule of each kind (C,)."""
         return np.array([0.0 if kind is None else kind.bound(y) for kind in self.kinds])
 
     # ---------------------------------------------------------------------------------------------------- schedules
@@ -203,7 +204,7 @@ class FleetSearch:
         K = len(self.work)
         for smoothing in _SMOOTHING:
             y = smoothing * self.proved + (1 - smoothing) * self.prices
-            self.prove(y, self._relaxed(y))
+            self.prove(y, self.relaxed(y))
             added = False
             for c, kind in self._priced():
                 # Small to large noise: amplitudes 10^-3 … 1; the first trial is the plain greedy one.
