@@ -26,11 +26,13 @@ from rota.model import Fleet
 
 __all__ = ["FleetSearch", "KindPricing", "deadline"]
 
-_SMOOTHING = (0.9, 0.5, 0.0)  # how far towards the best proved prices each attempt searches
+_SMOOTHING = (0.9, 0.5, 0.0)  # how far towards the best proved prices each greedy attempt searches
+_EXACT_SMOOTHING = (0.3, 0.0)  # the same for exact searches, which cost more and find one schedule per kind
 _TRIALS = 40  # greedy schedules per kind and attempt
 _KEEP = 10  # of which at most this many enter the master
-_NODES = 300_000  # after this many, the integer program takes over from the compiled branch and bound
+_NODES = 20_000_000  # about a second; after this many, the integer program takes over from the compiled branch and bound
 _IMPROVES = 1e-10  # a schedule enters the master if its kind is worth more by this part of the fleet
+_TIGHT = 1e-6  # a gap that is wider than this is not proved to be narrower than it must be
 _ROUNDING = 1e-12  # weights below this part of their sum are the solver's rounding,
 _SELDOM = 1e-9  # and so is this part of a type's work
 
@@ -76,15 +78,23 @@ class KindPricing:
         here = [np.ascontiguousarray(table[:, self.types]) for table in (noise, share)]
         return greedy_schedules(self.demand, self.capacity, value, self._positive(price), *here)
 
-    def best(self, y: Array, gap: float, seconds: float | None) -> tuple[float, Int]:
-        """An upper bound on the value of a schedule and a schedule: branch and bound, then the integer program if that takes too long."""
+    def best(self, y: Array, known: float, gap: float, seconds: float | None) -> tuple[float, Int]:
+        """An upper bound on the value of a schedule, and one of the highest value if that is above `known` (else none runs any job).
+
+        Schedules worth up to `known` are not looked for, and the bound is not below it: that makes a proof much quicker. Branch and bound,
+        then the integer program if that takes too long.
+        """
         value = self.value(y)
+        nothing = np.zeros(len(value), dtype=np.int64)
         if not value.any():
-            return 0.0, np.zeros(len(value), dtype=np.int64)
+            return 0.0, nothing
         bound, price = self.knapsack.relax(value)
-        # The integer program works where values are near 1.
-        scale = 1 / bound
-        found, schedule, finished = best_schedule(self.demand, self.capacity, scale * value, self.most, self._positive(price), 0.0, _NODES)
+        if bound <= known:
+            return bound, nothing
+        scale = 1 / bound  # the integer program works where values are near 1
+        found, schedule, finished = best_schedule(
+            self.demand, self.capacity, scale * value, self.most, self._positive(price), scale * known, _NODES
+        )
         if finished:
             return min(bound, found * bound * (1 + 1e-12)), schedule
         proved, other = self.knapsack.solve(scale * value, gap / 4, seconds)
@@ -220,13 +230,16 @@ class FleetSearch:
     def exact(self, gap: float, left: Callable[[], float | None]) -> bool:
         """The best schedule of every kind at smoothed prices, with a proof; False if none can improve the master any more.
 
-        `left`: seconds that remain, or None.
+        `left`: seconds that remain, or None. What a server of a kind is worth at the smoothed prices is at most the same mix of what it is
+        worth at both, if the master has the best schedules already: only what is above that is looked for.
         """
-        for smoothing in _SMOOTHING:
+        slack = gap / 4 if gap > _TIGHT else 0.0
+        for smoothing in _EXACT_SMOOTHING:
             y = smoothing * self.proved + (1 - smoothing) * self.prices
+            known = (smoothing * self.server_price + (1 - smoothing) * self.worth) * (1 + slack)
             z, added = np.zeros(len(self.kinds)), False
             for c, kind in self._priced():
-                z[c], schedule = kind.best(y, gap, left())
+                z[c], schedule = kind.best(y, float(known[c]), gap, left())
                 self.exact_solves += 1
                 added |= self._add_improving(c, kind, schedule[None, :])
             self.prove(y, z)
