@@ -50,17 +50,20 @@ _HOME = {
     "list_schedules": "rota.capacity",
     "system_load": "rota.capacity",
     "MSR": "rota.policy",
+    "Pinned": "rota.policy",
     "read_policy": "rota.policy",
     "save_policy": "rota.policy",
     "ModulatingProcess": "rota.process",
     "build_process": "rota.process",
     "Analysis": "rota.analysis",
     "Guarantee": "rota.analysis",
+    "PinnedAnalysis": "rota.analysis",
     "Forecast": "rota.analysis",
     "analyze": "rota.analysis",
     "forecast": "rota.analysis",
     "relative_values": "rota.analysis",
     "design_improved": "rota.design",
+    "design_pinned": "rota.design",
     "design_policy": "rota.design",
     "choose_switching_rate": "rota.design",
     "break_even_setup_rate": "rota.design",
@@ -125,6 +128,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.analysis import Analysis as Analysis
     from rota.analysis import Forecast as Forecast
     from rota.analysis import Guarantee as Guarantee
+    from rota.analysis import PinnedAnalysis as PinnedAnalysis
     from rota.analysis import analyze as analyze
     from rota.analysis import forecast as forecast
     from rota.analysis import relative_values as relative_values
@@ -140,6 +144,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.design import break_even_setup_rate as break_even_setup_rate
     from rota.design import choose_switching_rate as choose_switching_rate
     from rota.design import design_improved as design_improved
+    from rota.design import design_pinned as design_pinned
     from rota.design import design_policy as design_policy
     from rota.design import largest_stable_switching_rate as largest_stable_switching_rate
     from rota.errors import BadSpec as BadSpec
@@ -187,6 +192,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.policy import Improved as Improved
     from rota.policy import MaxWeight as MaxWeight
     from rota.policy import MostServersFirst as MostServersFirst
+    from rota.policy import Pinned as Pinned
     from rota.policy import Quickswap as Quickswap
     from rota.policy import RandomizedTimers as RandomizedTimers
     from rota.policy import ServerFilling as ServerFilling

@@ -205,15 +205,14 @@ def test_where_a_type_lacks_what():
         lambda fleet: rota.design_policy(fleet),
         lambda fleet: rota.list_schedules(fleet),
         lambda fleet: rota.build_process(fleet, rota.MSR([[1, 0, 0]], [1.0])),
-        lambda fleet: rota.analyze(fleet, rota.MSR([[1, 0, 0]], [1.0])),
         lambda fleet: rota.plan(fleet),
         lambda fleet: rota.tune_adaptive(fleet),
     ],
-    ids=["design", "schedules", "process", "analyze", "plan", "tune"],
+    ids=["design", "schedules", "process", "plan", "tune"],
 )
 def test_what_takes_one_server_refuses_a_fleet(verb):
     """With what can be done with a fleet instead."""
-    with pytest.raises(rota.BadSpec, match=r"system: must be one server: of a fleet, only the load .*fleet\.server\(kind\)"):
+    with pytest.raises(rota.BadSpec, match=r"system: must be one server: a fleet has rota.system_load .*fleet\.server\(kind\)"):
         verb(fleet_of())
 
 

@@ -7,9 +7,10 @@ from typing import overload
 from rota.analysis.analyze import Analysis, Sizes
 from rota.analysis.guarantee import Guarantee, guarantee, rota_behind
 from rota.analysis.job_times import Forecast, State
+from rota.analysis.pinned import PinnedAnalysis, analyze_pinned
 from rota.errors import BadSpec, Infeasible, Problem
-from rota.model import Exponential, PhaseTypeFamily, System
-from rota.policy import MSR, Improved
+from rota.model import Exponential, Fleet, PhaseTypeFamily, System
+from rota.policy import MSR, Improved, Pinned
 from rota.process import ModulatingProcess, build_process, check_process
 
 __all__ = ["analyze", "analyze_process", "forecast", "require_analyzable"]
@@ -19,12 +20,20 @@ __all__ = ["analyze", "analyze_process", "forecast", "require_analyzable"]
 def analyze(system: System, policy: MSR, *, sizes: Sizes = "as given") -> Analysis: ...
 @overload
 def analyze(system: System, policy: Improved, *, sizes: Sizes = "as given") -> Guarantee: ...
-def analyze(system: System, policy: MSR | Improved, *, sizes: Sizes = "as given") -> Analysis:
+@overload
+def analyze(system: Fleet, policy: Pinned, *, sizes: Sizes = "as given") -> PinnedAnalysis: ...
+def analyze(system: System | Fleet, policy: MSR | Improved | Pinned, *, sizes: Sizes = "as given") -> Analysis | PinnedAnalysis:
     """Analyses an MSR policy on a system; of an improved rota, and of a pMSR with backfilling, what is proved of it: a `Guarantee`.
+    Also pinned servers of a fleet (`rota.design_pinned`).
 
     Sizes must be exponential, or phase-type unless jobs cannot be preempted; `sizes="exponential"` takes every size as exponential with
     its mean. Arrivals are those of the system, bursts and batches included; the guarantee of an improved rota needs Poisson ones.
     """
+    if isinstance(policy, Pinned) or isinstance(system, Fleet):
+        if not (isinstance(policy, Pinned) and isinstance(system, Fleet)):
+            rule = "must be a rota.Fleet with pinned servers (rota.design_pinned), or one server with a rota: fleet.server(kind)"
+            raise BadSpec([Problem("system", rule, system)])
+        return analyze_pinned(system, policy, exponential=sizes == "exponential")
     if isinstance(policy, Improved) and system.bursty:
         raise Infeasible(
             f"what is proved of improved rotas is for Poisson arrivals, and those of type {system.bursty[0]!r} are not: "

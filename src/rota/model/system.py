@@ -178,15 +178,13 @@ class System(HasJobTypes):
         return write_toml(self)
 
 
-NOT_YET_FOR_A_FLEET = (
-    "of a fleet, only the load can be computed (rota.system_load, rota capacity); fleet.server(kind) is one of its servers"
-)
+FOR_A_FLEET = "a fleet has rota.system_load and rota.design_pinned, and fleet.server(kind) is one of its servers"
 
 
 def check_system(system: object) -> None:
     """Raises `BadSpec` unless this is a `System` (and not, say, a path, or a fleet)."""
     if isinstance(system, HasJobTypes) and not isinstance(system, System):
-        raise BadSpec([Problem("system", f"must be one server: {NOT_YET_FOR_A_FLEET}", system)])
+        raise BadSpec([Problem("system", f"must be one server: {FOR_A_FLEET}", system)])
     if not isinstance(system, System):
         raise BadSpec([Problem("system", "must be a rota.System (rota.read_system reads one from its file)", system)])
 
