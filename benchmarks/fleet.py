@@ -91,7 +91,8 @@ def pinned() -> None:
         elapsed = time.perf_counter() - start
         answer = rota.analyze(fleet, design.policy)
         print(
-            f"{label:<34} {fleet.servers:8,d} {answer.mean_response_time:10.6f} {answer.lower_bound:13.6f} {design.gap:11.1e} {elapsed:9.3f}",
+            f"{label:<34} {fleet.servers:8,d} {answer.mean_response_time:10.6f} {answer.lower_bound:13.6f} "
+            f"{design.gap:11.1e} {elapsed:9.3f}",
             flush=True,
         )
 

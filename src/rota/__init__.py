@@ -51,6 +51,7 @@ _HOME = {
     "system_load": "rota.capacity",
     "MSR": "rota.policy",
     "Pinned": "rota.policy",
+    "Split": "rota.policy",
     "read_policy": "rota.policy",
     "save_policy": "rota.policy",
     "ModulatingProcess": "rota.process",
@@ -58,6 +59,7 @@ _HOME = {
     "Analysis": "rota.analysis",
     "Guarantee": "rota.analysis",
     "PinnedAnalysis": "rota.analysis",
+    "SplitAnalysis": "rota.analysis",
     "Forecast": "rota.analysis",
     "analyze": "rota.analysis",
     "forecast": "rota.analysis",
@@ -65,6 +67,7 @@ _HOME = {
     "design_improved": "rota.design",
     "design_pinned": "rota.design",
     "design_policy": "rota.design",
+    "design_split": "rota.design",
     "choose_switching_rate": "rota.design",
     "break_even_setup_rate": "rota.design",
     "largest_stable_switching_rate": "rota.design",
@@ -129,6 +132,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.analysis import Forecast as Forecast
     from rota.analysis import Guarantee as Guarantee
     from rota.analysis import PinnedAnalysis as PinnedAnalysis
+    from rota.analysis import SplitAnalysis as SplitAnalysis
     from rota.analysis import analyze as analyze
     from rota.analysis import forecast as forecast
     from rota.analysis import relative_values as relative_values
@@ -146,6 +150,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.design import design_improved as design_improved
     from rota.design import design_pinned as design_pinned
     from rota.design import design_policy as design_policy
+    from rota.design import design_split as design_split
     from rota.design import largest_stable_switching_rate as largest_stable_switching_rate
     from rota.errors import BadSpec as BadSpec
     from rota.errors import Infeasible as Infeasible
@@ -196,6 +201,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.policy import Quickswap as Quickswap
     from rota.policy import RandomizedTimers as RandomizedTimers
     from rota.policy import ServerFilling as ServerFilling
+    from rota.policy import Split as Split
     from rota.policy import StallingMaxWeight as StallingMaxWeight
     from rota.policy import Tabulated as Tabulated
     from rota.policy import read_policy as read_policy

@@ -81,5 +81,5 @@ def test_refused():
         rota.analyze(fixed, design)
     assert rota.analyze(fixed, design, sizes="exponential").exact == pytest.approx(rota.analyze(fleet, design).exact)
     for system, policy in ((fleet, rota.MSR([[2]], [1.0])), (fleet.server(0), design)):
-        with pytest.raises(rota.BadSpec, match=r"must be a rota.Fleet with pinned servers"):
+        with pytest.raises(rota.BadSpec, match=r"must be a rota.Fleet with pinned servers or a split"):
             rota.analyze(system, policy)

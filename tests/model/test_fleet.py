@@ -212,7 +212,7 @@ def test_where_a_type_lacks_what():
 )
 def test_what_takes_one_server_refuses_a_fleet(verb):
     """With what can be done with a fleet instead."""
-    with pytest.raises(rota.BadSpec, match=r"system: must be one server: a fleet has rota.system_load .*fleet\.server\(kind\)"):
+    with pytest.raises(rota.BadSpec, match=r"system: must be one server: a fleet has rota.system_load, .*fleet\.server\(kind\)"):
         verb(fleet_of())
 
 

@@ -11,6 +11,7 @@ from rota.analysis.queue import TypeQueue, erlang_c, relative_completions
 from rota.analysis.relative import RelativeValues, relative_values
 from rota.analysis.response import ResponseTime
 from rota.analysis.solution import QueueLength
+from rota.analysis.split import SplitAnalysis
 
 __all__ = [
     "Analysis",
@@ -21,6 +22,7 @@ __all__ = [
     "QueueLength",
     "RelativeValues",
     "ResponseTime",
+    "SplitAnalysis",
     "TimeLaw",
     "TypeQueue",
     "analyze",

@@ -138,10 +138,7 @@ class PinnedAnalysis:
 
 
 def analyze_pinned(fleet: Fleet, design: Pinned, *, exponential: bool = False) -> PinnedAnalysis:
-    """Exact values of pinned servers. Arrivals must be Poisson and sizes exponential; `exponential` takes them as exponential."""
-    if fleet.bursty:
-        way_out = "take fleet.with_poisson_arrivals()"
-        raise Infeasible(f"pinned servers are analyzed for Poisson arrivals, and those of type {fleet.bursty[0]!r} are not: {way_out}")
+    """Exact values of pinned servers, for Poisson arrivals. Sizes must be exponential; `exponential` takes them as exponential."""
     for name, size in zip(fleet.names, fleet.sizes, strict=True):
         if not (exponential or isinstance(size, Exponential)):
             raise Infeasible(f'type {name!r} does not have exponential sizes: take them as exponential with sizes="exponential"')

@@ -5,6 +5,7 @@ from rota.design.design import Design, Objective, balanced_policy, break_even_se
 from rota.design.fairness import ResponseLimits
 from rota.design.improved import design_improved
 from rota.design.pinned import PinnedDesign, design_pinned, find_pinned
+from rota.design.split import design_split
 from rota.design.stable_rates import largest_stable_switching_rate
 from rota.design.switching import SwitchingRate, Yardstick, choose_switching_rate, fast_switching_limit
 from rota.design.tune import TuneProgress, tune_response_time
@@ -26,6 +27,7 @@ __all__ = [
     "design_improved",
     "design_pinned",
     "design_policy",
+    "design_split",
     "explain_design",
     "fast_switching_limit",
     "find_design",

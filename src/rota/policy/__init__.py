@@ -13,6 +13,7 @@ from rota.policy.plan_file import PlanFile, plan_file_from_json, plan_file_to_js
 from rota.policy.queue_order import EASY, FCFS, FirstFit, ServerFilling
 from rota.policy.registry import POLICY_NAMES, Policy, Record, draws, policy_name, preempts, record_named, record_of, records, register
 from rota.policy.server_needs import BalancedSplitting, CMuM, MostServersFirst, Quickswap
+from rota.policy.split import Split
 from rota.policy.table import Tabulated
 from rota.policy.weights import MaxWeight, RandomizedTimers, StallingMaxWeight
 
@@ -40,6 +41,7 @@ __all__ = [
     "Record",
     "Route",
     "ServerFilling",
+    "Split",
     "StallingMaxWeight",
     "Tabulated",
     "as_policies",
