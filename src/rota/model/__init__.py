@@ -5,7 +5,7 @@ from rota.model.dispatch import Dispatch
 from rota.model.distribution import SizeDistribution
 from rota.model.fleet import Fleet
 from rota.model.fleet_tables import json_schema
-from rota.model.job_types import JobType, Preemption, TimeUnit
+from rota.model.job_types import HasJobTypes, JobType, Preemption, TimeUnit
 from rota.model.markovian import MarkovianArrivals
 from rota.model.phase_types import Coxian, Erlang, Exponential, Fitted, Hyperexponential, PhaseType, PhaseTypeFamily
 from rota.model.sizes import BoundedPareto, Deterministic, Empirical, LogNormal, Weibull
@@ -31,6 +31,7 @@ __all__ = [
     "Fleet",
     "GeometricBatch",
     "GivenBatch",
+    "HasJobTypes",
     "Hyperexponential",
     "JobType",
     "LogNormal",
