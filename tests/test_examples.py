@@ -9,8 +9,8 @@ FILES = sorted(EXAMPLES.glob("*.toml"))
 
 
 def test_there_are_examples():
-    """The paper's two, the Borg types, and two that a user would recognise."""
-    assert {path.stem for path in FILES} >= {"paper", "vm", "borg", "gpu", "web"}
+    """The paper's two, the Borg types, and three that a user would recognise, one of them a fleet."""
+    assert {path.stem for path in FILES} >= {"paper", "vm", "borg", "gpu", "web", "fleet"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -25,7 +25,9 @@ _HOME = {
     "Empirical": "rota.model",
     "Erlang": "rota.model",
     "Exponential": "rota.model",
+    "Dispatch": "rota.model",
     "Fitted": "rota.model",
+    "Fleet": "rota.model",
     "GeometricBatch": "rota.model",
     "GivenBatch": "rota.model",
     "Hyperexponential": "rota.model",
@@ -38,6 +40,7 @@ _HOME = {
     "System": "rota.model",
     "Weibull": "rota.model",
     "read_system": "rota.model",
+    "FleetLoad": "rota.capacity",
     "Load": "rota.capacity",
     "estimate_count": "rota.capacity",
     "fits": "rota.capacity",
@@ -47,18 +50,24 @@ _HOME = {
     "list_schedules": "rota.capacity",
     "system_load": "rota.capacity",
     "MSR": "rota.policy",
+    "Pinned": "rota.policy",
+    "Split": "rota.policy",
     "read_policy": "rota.policy",
     "save_policy": "rota.policy",
     "ModulatingProcess": "rota.process",
     "build_process": "rota.process",
     "Analysis": "rota.analysis",
     "Guarantee": "rota.analysis",
+    "PinnedAnalysis": "rota.analysis",
+    "SplitAnalysis": "rota.analysis",
     "Forecast": "rota.analysis",
     "analyze": "rota.analysis",
     "forecast": "rota.analysis",
     "relative_values": "rota.analysis",
     "design_improved": "rota.design",
+    "design_pinned": "rota.design",
     "design_policy": "rota.design",
+    "design_split": "rota.design",
     "choose_switching_rate": "rota.design",
     "break_even_setup_rate": "rota.design",
     "largest_stable_switching_rate": "rota.design",
@@ -122,9 +131,12 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.analysis import Analysis as Analysis
     from rota.analysis import Forecast as Forecast
     from rota.analysis import Guarantee as Guarantee
+    from rota.analysis import PinnedAnalysis as PinnedAnalysis
+    from rota.analysis import SplitAnalysis as SplitAnalysis
     from rota.analysis import analyze as analyze
     from rota.analysis import forecast as forecast
     from rota.analysis import relative_values as relative_values
+    from rota.capacity import FleetLoad as FleetLoad
     from rota.capacity import Load as Load
     from rota.capacity import estimate_count as estimate_count
     from rota.capacity import fits as fits
@@ -136,7 +148,9 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.design import break_even_setup_rate as break_even_setup_rate
     from rota.design import choose_switching_rate as choose_switching_rate
     from rota.design import design_improved as design_improved
+    from rota.design import design_pinned as design_pinned
     from rota.design import design_policy as design_policy
+    from rota.design import design_split as design_split
     from rota.design import largest_stable_switching_rate as largest_stable_switching_rate
     from rota.errors import BadSpec as BadSpec
     from rota.errors import Infeasible as Infeasible
@@ -152,10 +166,12 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.model import Bursts as Bursts
     from rota.model import Coxian as Coxian
     from rota.model import Deterministic as Deterministic
+    from rota.model import Dispatch as Dispatch
     from rota.model import Empirical as Empirical
     from rota.model import Erlang as Erlang
     from rota.model import Exponential as Exponential
     from rota.model import Fitted as Fitted
+    from rota.model import Fleet as Fleet
     from rota.model import GeometricBatch as GeometricBatch
     from rota.model import GivenBatch as GivenBatch
     from rota.model import Hyperexponential as Hyperexponential
@@ -181,9 +197,11 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.policy import Improved as Improved
     from rota.policy import MaxWeight as MaxWeight
     from rota.policy import MostServersFirst as MostServersFirst
+    from rota.policy import Pinned as Pinned
     from rota.policy import Quickswap as Quickswap
     from rota.policy import RandomizedTimers as RandomizedTimers
     from rota.policy import ServerFilling as ServerFilling
+    from rota.policy import Split as Split
     from rota.policy import StallingMaxWeight as StallingMaxWeight
     from rota.policy import Tabulated as Tabulated
     from rota.policy import read_policy as read_policy

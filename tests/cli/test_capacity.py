@@ -9,7 +9,7 @@ import rota
 from rota.cli import main
 from systems import EXAMPLES
 
-PAPER, BORG = str(EXAMPLES / "paper.toml"), str(EXAMPLES / "borg.toml")
+PAPER, BORG, FLEET = (str(EXAMPLES / f"{name}.toml") for name in ("paper", "borg", "fleet"))
 
 
 def test_tables(capsys):
@@ -42,14 +42,41 @@ def test_json_has_the_python_names(capsys):
     assert printed.err == ""
 
 
+def test_tables_of_a_fleet(capsys):
+    """They show what runs where, what one more server of each kind carries, and the explanation."""
+    assert main(["capacity", FLEET]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    lines = printed.out.splitlines()
+    assert lines[0] == "Load of the fleet 0.660714286 (proved optimal)"
+    assert "  gpu       3.78  4 × train + 2 × render" in lines
+    assert any(line.split() == ["gpu", "4", "29%", "7.1", "%", "more"] for line in lines)
+    assert any(line.split() == ["render", "12", "3", "0.6607", "32%", "small", "54%,", "gpu", "46%"] for line in lines)
+    assert lines[-6:] == rota.system_load(rota.read_system(FLEET)).explain().splitlines()
+
+
+def test_json_of_a_fleet(capsys):
+    """With --json one object has every field of `FleetLoad` under its name."""
+    assert main(["capacity", FLEET, "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    best = rota.system_load(rota.read_system(FLEET))
+    assert {field.name for field in dataclasses.fields(rota.FleetLoad)} - {"fleet"} <= set(fields)
+    assert fields["load"] == best.load
+    assert fields["split"] == best.split.tolist()
+    assert fields["kinds"] == ["small", "gpu"]
+    assert fields["bottleneck"] == ["small", "memory_gb", "query"]
+    assert fields["explanation"] == best.explain()
+
+
 def test_without_arrivals(tmp_path, capsys):
     """A system without arrivals has load 0 in the table and in JSON."""
     file = tmp_path / "idle.toml"
-    rota.read_system(PAPER).scaled(factor=0).save(file)
-    assert main(["capacity", str(file)]) == 0
-    assert "No jobs arrive" in capsys.readouterr().out
-    assert main(["capacity", str(file), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["load"] == 0
+    for example in (PAPER, FLEET):
+        rota.read_system(example).scaled(factor=0).save(file)
+        assert main(["capacity", str(file)]) == 0
+        assert "No jobs arrive" in capsys.readouterr().out
+        assert main(["capacity", str(file), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["load"] == 0
 
 
 def test_time_limit_and_gap_are_handed_on(capsys):

@@ -26,9 +26,16 @@ def validator(capsys):
     return jsonschema.Draft202012Validator(schema)
 
 
-def changed(path: str, value: object) -> dict:
+FLEET = {
+    "servers": {"small": {"count": 3, "cores": 8}, "gpu": {"count": 1, "cores": 8, "gpus": 2}},
+    "dispatch": {"rule": "power-of-d", "d": 2},
+    "jobs": {"web": {"demand": {"cores": 1, "gpus": 0}, "arrival_rate": 1.5, "mean_size": 2, "only": ["gpu"], "speed": {"gpu": 2}}},
+}
+
+
+def changed(path: str, value: object, of: dict = SPEC) -> dict:
     """The spec with one entry set to another value, or added."""
-    spec = json.loads(json.dumps(SPEC))
+    spec = json.loads(json.dumps(of))
     *parents, last = path.split(".")
     table = spec
     for part in parents:
@@ -69,3 +76,25 @@ def test_rejects_what_is_broken(validator, path, value):
     """The schema accepts the spec and rejects it after any one of these changes."""
     validator.validate(SPEC)
     assert not validator.is_valid(changed(path, value))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("server", {"cores": 8}),
+        ("servers", {}),
+        ("servers.small.count", 0),
+        ("servers.small.count", 1.5),
+        ("servers.small.cores", -1),
+        ("servers.small", {"cores": 8}),
+        ("dispatch.rule", "fastest"),
+        ("dispatch.d", 0),
+        ("jobs.web.only", "gpu"),
+        ("jobs.web.speed.gpu", 0),
+        ("live", {}),
+    ],
+)
+def test_rejects_what_is_broken_in_a_fleet(validator, path, value):
+    """The schema accepts the fleet and rejects it after any one of these changes."""
+    validator.validate(FLEET)
+    assert not validator.is_valid(changed(path, value, FLEET))

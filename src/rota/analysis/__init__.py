@@ -6,19 +6,23 @@ from rota.analysis.guarantee import Guarantee
 from rota.analysis.job_times import Forecast, forecast_job
 from rota.analysis.law import TimeLaw
 from rota.analysis.max_weight import Collapse, max_weight_collapse
+from rota.analysis.pinned import PinnedAnalysis
 from rota.analysis.queue import TypeQueue, erlang_c, relative_completions
 from rota.analysis.relative import RelativeValues, relative_values
 from rota.analysis.response import ResponseTime
 from rota.analysis.solution import QueueLength
+from rota.analysis.split import SplitAnalysis
 
 __all__ = [
     "Analysis",
     "Collapse",
     "Forecast",
     "Guarantee",
+    "PinnedAnalysis",
     "QueueLength",
     "RelativeValues",
     "ResponseTime",
+    "SplitAnalysis",
     "TimeLaw",
     "TypeQueue",
     "analyze",

@@ -7,9 +7,11 @@ from typing import overload
 from rota.analysis.analyze import Analysis, Sizes
 from rota.analysis.guarantee import Guarantee, guarantee, rota_behind
 from rota.analysis.job_times import Forecast, State
+from rota.analysis.pinned import PinnedAnalysis, analyze_pinned
+from rota.analysis.split import SplitAnalysis
 from rota.errors import BadSpec, Infeasible, Problem
-from rota.model import Exponential, PhaseTypeFamily, System
-from rota.policy import MSR, Improved
+from rota.model import Exponential, Fleet, PhaseTypeFamily, System
+from rota.policy import MSR, Improved, Pinned, Split
 from rota.process import ModulatingProcess, build_process, check_process
 
 __all__ = ["analyze", "analyze_process", "forecast", "require_analyzable"]
@@ -19,12 +21,21 @@ __all__ = ["analyze", "analyze_process", "forecast", "require_analyzable"]
 def analyze(system: System, policy: MSR, *, sizes: Sizes = "as given") -> Analysis: ...
 @overload
 def analyze(system: System, policy: Improved, *, sizes: Sizes = "as given") -> Guarantee: ...
-def analyze(system: System, policy: MSR | Improved, *, sizes: Sizes = "as given") -> Analysis:
+@overload
+def analyze(system: Fleet, policy: Pinned, *, sizes: Sizes = "as given") -> PinnedAnalysis: ...
+@overload
+def analyze(system: Fleet, policy: Split, *, sizes: Sizes = "as given") -> SplitAnalysis: ...
+def analyze(
+    system: System | Fleet, policy: MSR | Improved | Pinned | Split, *, sizes: Sizes = "as given"
+) -> Analysis | PinnedAnalysis | SplitAnalysis:
     """Analyses an MSR policy on a system; of an improved rota, and of a pMSR with backfilling, what is proved of it: a `Guarantee`.
+    Also pinned servers of a fleet and random splitting over its servers (`rota.design_pinned`, `rota.design_split`).
 
     Sizes must be exponential, or phase-type unless jobs cannot be preempted; `sizes="exponential"` takes every size as exponential with
     its mean. Arrivals are those of the system, bursts and batches included; the guarantee of an improved rota needs Poisson ones.
     """
+    if isinstance(system, Fleet) or isinstance(policy, Pinned | Split):
+        return _analyze_fleet(system, policy, sizes)
     if isinstance(policy, Improved) and system.bursty:
         raise Infeasible(
             f"what is proved of improved rotas is for Poisson arrivals, and those of type {system.bursty[0]!r} are not: "
@@ -36,6 +47,22 @@ def analyze(system: System, policy: MSR | Improved, *, sizes: Sizes = "as given"
     process = build_process(system, policy)
     _check_sizes(system, process, sizes)
     return Analysis(system=system, policy=policy, process=process, sizes=sizes)
+
+
+def _analyze_fleet(fleet: object, policy: object, sizes: Sizes) -> PinnedAnalysis | SplitAnalysis:
+    if not (isinstance(fleet, Fleet) and isinstance(policy, Pinned | Split)):
+        rule = "must be a rota.Fleet with pinned servers or a split (rota.design_pinned, rota.design_split), or one server with a rota"
+        raise BadSpec([Problem("system", rule, fleet)])
+    if fleet.bursty:
+        rule = f"servers of a fleet are analyzed for Poisson arrivals, and those of type {fleet.bursty[0]!r} are not"
+        raise Infeasible(f"{rule}: take fleet.with_poisson_arrivals()")
+    if isinstance(policy, Pinned):
+        return analyze_pinned(fleet, policy, exponential=sizes == "exponential")
+    servers = [None if used is None else analyze(policy.server(fleet, c), used, sizes=sizes) for c, used in enumerate(policy.policies)]
+    idle = [fleet.kinds[c] for c, used in enumerate(policy.policies) if used is None and (fleet.arrival_rate * policy.split[c]).any()]
+    if idle:
+        raise BadSpec([Problem("split", "sends jobs to a kind of server that has no policy", idle[0])])
+    return SplitAnalysis(fleet, policy, tuple(servers))
 
 
 def forecast(

@@ -2,7 +2,8 @@
 
 from rota.capacity.covering import Cover, cover
 from rota.capacity.facets import Facets, active_facets
-from rota.capacity.load import Load, Progress, check_load, system_load
+from rota.capacity.fleet import FleetLoad, system_load
+from rota.capacity.load import Load, Progress, check_load
 from rota.capacity.schedules import (
     CountEstimate,
     estimate_count,
@@ -18,6 +19,7 @@ __all__ = [
     "CountEstimate",
     "Cover",
     "Facets",
+    "FleetLoad",
     "Load",
     "Progress",
     "Units",

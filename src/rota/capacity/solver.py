@@ -1,4 +1,4 @@
-"""The interface to HiGHS: the linear programs over schedules and the knapsacks that price them. No other module uses the solver.
+"""The interface to HiGHS: the linear programs over schedules and the knapsacks that price them. (`rota.capacity.fleet_master` has another.)
 
 Master (the MIQCP of the paper is this linear program over all schedules):
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 import rota
+from rota.cli.one_server import read_server
 from rota.cli.output import finite, print_json, print_table, remark
 from rota.cli.parameters import Flag, Json, SystemFile
 from rota.display import number, rota_rows
@@ -49,7 +50,7 @@ def analyze(
         raise rota.BadSpec([rota.Problem("--quantiles", "are exact values: they do not go with --no-exact")])
     if wrong := [p for p in quantiles or () if not 0 <= p < 1]:
         raise rota.BadSpec([rota.Problem("--quantiles", "must be at least 0 and below 1", p) for p in wrong])
-    system = rota.read_system(file)
+    system = read_server(file)
     chosen = rota.read_policy(policy)
     if not isinstance(chosen, rota.MSR | rota.Improved):
         raise rota.Infeasible(f"{policy} has no rota, so it has no exact analysis: see `rota simulate`")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 import rota
+from rota.cli.capacity_of_fleet import fleet_fields, print_fleet_load
 from rota.cli.output import ProgressLine, print_json, print_table
 from rota.cli.parameters import Json, SystemFile
 from rota.display import jobs_together
@@ -25,7 +26,8 @@ def capacity(
 ) -> None:
     """The load of a system: how much of what the server can carry do the jobs ask for?
 
-    Prints the system load with a proof, the best rota (which jobs together, how much of the time), and what limits it.
+    Prints the system load with a proof, the best rota (which jobs together, how much of the time), and what limits it. Of a fleet: how many
+    servers of each kind run which jobs together, where each type runs, and what one more server of each kind is worth.
 
     Parameters
     ----------
@@ -43,7 +45,10 @@ def capacity(
             )
 
         best = rota.system_load(system, gap=gap, time_limit_s=time_limit, progress=show)
-    print_json(as_fields(best)) if json else print_load(best)
+    if isinstance(best, rota.FleetLoad):
+        print_json(fleet_fields(best)) if json else print_fleet_load(best)
+    else:
+        print_json(as_fields(best)) if json else print_load(best)
 
 
 def as_fields(best: Load) -> dict[str, object]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import rota
 from rota.arguments import whole_file
+from rota.cli.one_server import read_server
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
 from rota.cli.outputs import check_output
 from rota.cli.parameters import Force, JobCount, Json, Loops, OptionalOutput, Seed, SystemFile, WarmupLoops, WorkloadName
@@ -46,7 +47,7 @@ def compare(
         from rota.report.export import check_table_name
 
         check_table_name(output, "--output")
-    system = rota.read_system(file)
+    system = read_server(file)
     played, warmup = workload_of(workload, loops, warmup_loops, None)
     began = time.perf_counter()
     with ProgressLine() as line:

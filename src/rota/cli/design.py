@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import rota
 from rota.cli.analyze import as_fields, print_analysis
+from rota.cli.one_server import read_server
 from rota.cli.output import ProgressLine, print_json, remark
 from rota.cli.outputs import STDOUT, check_output
 from rota.cli.parameters import Force, Json, Seed, SystemFile, TextOutput
@@ -65,7 +66,7 @@ def design(
         raise rota.BadSpec([rota.Problem("--json", "does not go with --output -: both go to standard output")])
     from rota.design import balanced_beside, explain_design, find_design
 
-    system = rota.read_system(file)
+    system = read_server(file)
     with ProgressLine() as line:
 
         def show(at: TuneProgress) -> None:

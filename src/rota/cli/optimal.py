@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import rota
+from rota.cli.one_server import read_server
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
 from rota.cli.outputs import check_output
 from rota.cli.parameters import Flag, Force, Json, OptionalOutput, SystemFile
@@ -50,7 +51,7 @@ def optimal(
         Seconds that the search may take. When they are over, or at Ctrl-C, the best answer so far is printed.
     """
     check_output(output, force)
-    system = rota.read_system(file)
+    system = read_server(file)
     if load is not None:
         system = system.scaled(load=load)
     with ProgressLine() as line:

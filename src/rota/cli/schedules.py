@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import rota
+from rota.cli.one_server import read_server
 from rota.cli.output import print_json, print_table
 from rota.cli.parameters import Flag, Json, SystemFile
 from rota.display import jobs_together
@@ -28,7 +29,7 @@ def schedules(
     limit
         Refuse to list more than this many.
     """
-    system = rota.read_system(file)
+    system = read_server(file)
     kind = "maximal schedules" if maximal else "schedules"
     if count:
         estimate = rota.estimate_count(system, maximal=maximal)

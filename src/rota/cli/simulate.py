@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import rota
 from rota.arguments import whole_file
+from rota.cli.one_server import read_server
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
 from rota.cli.outputs import check_output
 from rota.cli.parameters import Force, JobCount, Json, Loops, Seed, SystemFile, WarmupLoops, WorkloadName
@@ -68,7 +69,7 @@ def simulate(
     from rota.policy import as_policy
 
     check_output(log, force, "--log")
-    system = rota.read_system(file)
+    system = read_server(file)
     played, warmup = workload_of(workload, loops, warmup_loops, warmup)
     present = None if start is None else _counts(start)
     if replications is not None:

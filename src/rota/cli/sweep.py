@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import rota
+from rota.cli.one_server import read_server
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
 from rota.cli.outputs import check_output
 from rota.cli.parameters import Force, Json, Output, SystemFile, Workers, WorkloadName
@@ -62,7 +63,7 @@ def sweep(
     from rota.study.results import is_results_file
 
     check_output(output, force or is_results_file(output))
-    system = rota.read_system(file)
+    system = read_server(file)
 
     with ProgressLine() as line:
 

@@ -4,6 +4,8 @@ from rota.design.balanced import MeanResponse, balanced_beside
 from rota.design.design import Design, Objective, balanced_policy, break_even_setup_rate, design_policy, find_design
 from rota.design.fairness import ResponseLimits
 from rota.design.improved import design_improved
+from rota.design.pinned import PinnedDesign, design_pinned, find_pinned
+from rota.design.split import design_split
 from rota.design.stable_rates import largest_stable_switching_rate
 from rota.design.switching import SwitchingRate, Yardstick, choose_switching_rate, fast_switching_limit
 from rota.design.tune import TuneProgress, tune_response_time
@@ -13,6 +15,7 @@ __all__ = [
     "Design",
     "MeanResponse",
     "Objective",
+    "PinnedDesign",
     "ResponseLimits",
     "SwitchingRate",
     "TuneProgress",
@@ -22,10 +25,13 @@ __all__ = [
     "break_even_setup_rate",
     "choose_switching_rate",
     "design_improved",
+    "design_pinned",
     "design_policy",
+    "design_split",
     "explain_design",
     "fast_switching_limit",
     "find_design",
+    "find_pinned",
     "largest_stable_switching_rate",
     "tune_response_time",
 ]

@@ -15,16 +15,18 @@ from typing import Any
 
 from rota.arguments import read_text
 from rota.errors import BadSpec, Problem
+from rota.model.fleet import Fleet
+from rota.model.fleet_tables import fleet_from_dict, fleet_to_dict
 from rota.model.live import LiveSettings
 from rota.model.system import System
 from rota.model.tables import parts_from_dict, system_to_dict
 
-__all__ = ["Spec", "parse_spec", "parse_system", "read_spec", "read_system", "write_toml"]
+__all__ = ["Spec", "parse_spec", "parse_system", "read_server", "read_spec", "read_system", "write_toml"]
 
 
 @dataclass(frozen=True)
 class Spec:
-    """What a system's file says: the system, how `rota serve` runs it, and the text itself."""
+    """What the file of one server says: the system, how `rota serve` runs it, and the text itself."""
 
     system: System
     live: LiveSettings
@@ -32,28 +34,45 @@ class Spec:
 
 
 def read_spec(path: str | Path) -> Spec:
-    """Reads the file of a system, once. Raises `BadSpec` with every problem at once."""
+    """Reads the file of a system of one server, once. Raises `BadSpec` with every problem at once."""
     return parse_spec(read_text(path), str(path))
 
 
-def read_system(path: str | Path) -> System:
-    """Reads a system from its TOML file. Raises `BadSpec` with every problem at once."""
+def read_system(path: str | Path) -> System | Fleet:
+    """Reads a system from its TOML file: a `Fleet` if it has [servers.NAME] tables. Raises `BadSpec` with every problem at once."""
+    text = read_text(path)
+    raw = _tables(text, str(path))
+    if "servers" not in raw:
+        return parse_spec(text, str(path)).system
+    try:
+        return fleet_from_dict(raw)
+    except BadSpec as error:
+        raise _located(error.problems, text, str(path)) from None
+
+
+def read_server(path: str | Path) -> System:
+    """Reads a system of one server from its TOML file. A fleet is refused."""
     return read_spec(path).system
 
 
 def parse_spec(text: str, source: str | None = None) -> Spec:
-    """Reads the text of a spec."""
+    """Reads the text of a spec of one server."""
+    raw = _tables(text, source)
+    try:
+        system, live = parts_from_dict(raw)
+    except BadSpec as error:
+        raise _located(error.problems, text, source) from None
+    return Spec(system, live, text)
+
+
+def _tables(text: str, source: str | None) -> dict[str, Any]:
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise BadSpec([Problem("file", f"is not TOML: {error}")], source) from None
     if not raw:
         raise BadSpec([Problem("file", "is empty: it needs a [server] table and at least one [jobs.NAME]")], source)
-    try:
-        system, live = parts_from_dict(raw)
-    except BadSpec as error:
-        raise _located(error.problems, text, source) from None
-    return Spec(system, live, text)
+    return raw
 
 
 def parse_system(text: str, source: str | None = None) -> System:
@@ -104,9 +123,9 @@ def _with_line(problem: Problem, lines: dict[str, int]) -> Problem:
 # ------------------------------------------------------------------------------------------------------------ writing
 
 
-def write_toml(system: System) -> str:
-    """The spec of a system; `parse_system` of it gives the system back, bit for bit."""
-    tables = system_to_dict(system)
+def write_toml(system: System | Fleet) -> str:
+    """The spec of a system; `read_system` of it gives the system back, bit for bit."""
+    tables = fleet_to_dict(system) if isinstance(system, Fleet) else system_to_dict(system)
     lines = [f"{_key(name)} = {_value(value)}" for name, value in tables.items() if not isinstance(value, dict)]
     for header, table in _headed(tables):
         lines += ["", f"[{header}]", *(f"{_key(name)} = {_value(value)}" for name, value in table.items())]

@@ -8,47 +8,26 @@ D (K, R)  demand          what a job of type i holds while it runs
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from numbers import Real
-from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rota.arguments import write_text
 from rota.arrays import Array
 from rota.display import html_table, html_title, number
 from rota.errors import BadSpec, Problem
 from rota.model.arrivals import ArrivalProcess, Poisson
 from rota.model.distribution import SizeDistribution
+from rota.model.job_types import SECONDS, HasJobTypes, JobType, Preemption, TimeUnit
 from rota.model.phase_types import Exponential
 
 __all__ = ["SECONDS", "JobType", "Preemption", "System", "TimeUnit", "check_system"]
 
-Preemption = Literal["full", "none", "setup"]
-TimeUnit = Literal["s", "min", "h", "d"]
-SECONDS: dict[TimeUnit, float] = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-
-
-_PATIENCE_S = 20.0
-
-
-@dataclass(frozen=True)
-class JobType:
-    """One type of a `System`, as a person would name it."""
-
-    name: str
-    demand: dict[str, float]
-    arrival_rate: float
-    size: SizeDistribution
-    arrivals: ArrivalProcess = dataclasses.field(default_factory=Poisson)
-
 
 @dataclass(frozen=True, eq=False, init=False)
-class System:
+class System(HasJobTypes):
     """Capacities, job types, rates and sizes. Arrays are read-only; every rule is checked when a system is made.
 
     Sizes are exponential with the given `service_rate` or `mean_size`, or any distributions given as `sizes` (one per type). Rates and
@@ -153,52 +132,6 @@ class System:
         ]:
             object.__setattr__(self, field, value)
 
-    # ------------------------------------------------------------------------------------------------------ what it is
-
-    @property
-    def unit_s(self) -> float | None:
-        """Seconds in a unit of time, if it is known."""
-        return None if self.time_unit is None else SECONDS[self.time_unit]
-
-    @property
-    def offered_work(self) -> Array:
-        """λ ⊘ μ: the mean number of busy slots of each type, whatever the policy (K,)."""
-        with np.errstate(over="ignore", under="ignore"):  # `rota.system_load` refuses what is too large or too small
-            return self.arrival_rate / self.service_rate
-
-    @property
-    def job_types(self) -> tuple[JobType, ...]:
-        """The types, one object each."""
-        return tuple(
-            JobType(name, dict(zip(self.resources, map(float, demand), strict=True)), float(rate), size, arrivals)
-            for name, demand, rate, size, arrivals in zip(
-                self.names, self.demand, self.arrival_rate, self.sizes, self.arrivals, strict=True
-            )
-        )
-
-    @property
-    def bursty(self) -> tuple[str, ...]:
-        """The names of the types that arrive, but not as a Poisson process of single jobs."""
-        rows = zip(self.names, self.arrival_rate, self.arrivals, strict=True)
-        return tuple(name for name, rate, process in rows if rate > 0 and not process.is_poisson)
-
-    @property
-    def dispersion(self) -> Array:
-        """The index of dispersion of the arrivals of each type (K,): 1 for Poisson arrivals; not a number for a type that never arrives."""
-        pairs = zip(self.arrivals, self.arrival_rate, strict=True)
-        return np.array([process.dispersion(float(rate)) if rate > 0 else np.nan for process, rate in pairs])
-
-    def type_index(self, which: int | str) -> int:
-        """The number of a type, given by its name or by its number 0 … K−1."""
-        K = len(self.names)
-        if isinstance(which, str):
-            if which not in self.names:
-                raise BadSpec([Problem("type", f"no such type (there are: {', '.join(self.names)})", which)])
-            return self.names.index(which)
-        if not isinstance(which, int | np.integer) or isinstance(which, bool) or not 0 <= which < K:
-            raise BadSpec([Problem("type", f"must be a name ({', '.join(self.names)}) or a number 0…{K - 1}", which)])
-        return int(which)
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, System):
             return NotImplemented
@@ -212,37 +145,6 @@ class System:
 
     def __hash__(self) -> int:
         return hash((self.names, self.resources, self.capacity.tobytes(), self.arrival_rate.tobytes()))
-
-    # ------------------------------------------------------------------------------------------------------ other systems
-
-    def scaled(self, *, factor: float | None = None, load: float | None = None) -> System:
-        """The same mix at another intensity: arrival rates times `factor`, or such that the system load is `load`.
-
-        Bursts keep their lengths: only rates are multiplied. A `rota.MAP`, whose phases arrivals may move, goes faster as a whole.
-        With very many types the load is computed for 20 seconds at most, which leaves it right to about 0.1 %.
-        """
-        if (factor is None) == (load is None):
-            raise BadSpec([Problem("scaled", "give either factor or load, and only one of them")])
-        wanted = factor if factor is not None else load
-        if not (isinstance(wanted, Real) and np.isfinite(float(wanted)) and wanted >= 0):
-            raise BadSpec([Problem("scaled", "needs a finite number, not negative", wanted)])
-        if factor is None:
-            # The only import from a higher layer in this package: the public API has system.scaled(load=...).
-            from rota.capacity import system_load
-
-            now = system_load(self, time_limit_s=_PATIENCE_S).load
-            if now == 0:
-                raise BadSpec([Problem("scaled", "a system without arrivals has load 0 at any scale")])
-            factor = float(wanted) / now
-        return self.replace(arrival_rate=self.arrival_rate * factor)
-
-    def with_preemption(self, model: Preemption, setup_time: float | None = None) -> System:
-        """The same server and jobs under another preemption model."""
-        return self.replace(preemption=model, setup_time=setup_time)
-
-    def with_poisson_arrivals(self) -> System:
-        """The same server and jobs with Poisson arrivals of the same rates."""
-        return self.replace(arrivals=None)
 
     def replace(self, **changes: object) -> System:
         """A copy with some fields changed, as in `system.replace(capacity=[24, 15, 50])`."""
@@ -275,13 +177,14 @@ class System:
 
         return write_toml(self)
 
-    def save(self, path: str | Path) -> None:
-        """Writes `to_toml()` to a file."""
-        write_text(path, self.to_toml())
+
+FOR_A_FLEET = "a fleet has rota.system_load, rota.design_pinned and rota.design_split, and fleet.server(kind) is one of its servers"
 
 
 def check_system(system: object) -> None:
-    """Raises `BadSpec` unless this is a `System` (and not, say, a path)."""
+    """Raises `BadSpec` unless this is a `System` (and not, say, a path, or a fleet)."""
+    if isinstance(system, HasJobTypes) and not isinstance(system, System):
+        raise BadSpec([Problem("system", f"must be one server: {FOR_A_FLEET}", system)])
     if not isinstance(system, System):
         raise BadSpec([Problem("system", "must be a rota.System (rota.read_system reads one from its file)", system)])
 
@@ -370,9 +273,12 @@ def _preemption_problems(preemption: object, setup_time: object) -> list[Problem
 DEMANDS_NOTHING = "must be positive for at least one resource: a job that needs nothing needs no scheduler"
 
 
+WITHIN_ROUNDING = 1 + 1e-12
+
+
 def exceeds(demand: float, capacity: float) -> bool:
     """Whether a demand is above a capacity by more than the rounding of decimals (0.1 + 0.2 does fit into 0.3)."""
-    return demand > capacity * (1 + 1e-12)
+    return demand > capacity * WITHIN_ROUNDING
 
 
 def never_fits(capacity: float) -> str:

@@ -19,16 +19,36 @@ from rota.model.phase_types import Exponential
 from rota.model.sizes import Size
 from rota.model.system import DEMANDS_NOTHING, JobType, Preemption, System, TimeUnit, exceeds, never_fits
 
-__all__ = ["SPEC_VERSION", "json_schema", "parts_from_dict", "system_from_dict", "system_to_dict"]
+__all__ = [
+    "SERVER_OR_SERVERS",
+    "SPEC_VERSION",
+    "JobTable",
+    "PreemptionTable",
+    "Strict",
+    "in_the_file",
+    "is_number",
+    "job_problems",
+    "job_to_dict",
+    "parts_from_dict",
+    "plain_number",
+    "server_schema",
+    "system_from_dict",
+    "system_to_dict",
+]
 
 SPEC_VERSION = 1
+SERVER_OR_SERVERS = "give either [server], for one server, or [servers.NAME] tables, for a fleet, and only one of them"
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """A table of which every key is known."""
+
     model_config = ConfigDict(extra="forbid")
 
 
-class _Preemption(_Strict):
+class PreemptionTable(Strict):
+    """What stopping a job costs."""
+
     model: Preemption = Field(
         "none",
         description="full: jobs can be stopped at no cost; none: never; setup: each stop takes a setup time",
@@ -36,13 +56,15 @@ class _Preemption(_Strict):
     setup_time: Positive | None = Field(None, description='mean setup time; with model = "setup"')
 
     @model_validator(mode="after")
-    def _setup_time_goes_with_setup(self) -> _Preemption:
+    def _setup_time_goes_with_setup(self) -> PreemptionTable:
         if (self.model == "setup") != (self.setup_time is not None):
             raise ValueError('setup_time goes with model = "setup", and only with it')
         return self
 
 
-class _Job(_Strict):
+class JobTable(Strict):
+    """A job type."""
+
     demand: dict[str, NonNegative] = Field(description="how much of each resource a job holds while it runs")
     arrival_rate: NonNegative | None = Field(None, description="jobs per unit of time, on average; an mmpp or map may say it itself")
     arrivals: Arrivals | None = Field(None, description="how jobs arrive: bursts, an mmpp, a map, batches; a Poisson process if left out")
@@ -50,19 +72,22 @@ class _Job(_Strict):
     size: Size | None = Field(None, description="the distribution of the running time, instead of mean_size")
 
     def process(self) -> ArrivalProcess:
+        """How jobs arrive."""
         return Poisson() if self.arrivals is None else self.arrivals
 
     def rate(self) -> float:
+        """Jobs per unit of time."""
         return self.process().rate if self.arrival_rate is None else self.arrival_rate
 
     def distribution(self) -> SizeDistribution:
+        """The law of sizes."""
         if self.size is not None:
             return self.size
-        assert self.mean_size is not None  # by _problems_between_parts
+        assert self.mean_size is not None  # by `job_problems`
         return Exponential(mean=self.mean_size)
 
 
-class _Spec(_Strict):
+class _Spec(Strict):
     """A server and the job types that arrive at it."""
 
     model_config = ConfigDict(extra="forbid", title="Rota system")
@@ -70,15 +95,14 @@ class _Spec(_Strict):
     version: Literal[1] = Field(1, description="version of this format")
     time_unit: TimeUnit | None = Field(None, description="the unit of time of rates and sizes, for real jobs and traces")
     server: dict[str, Positive] = Field(description="the server's resources and how much it has of each", min_length=1)
-    preemption: _Preemption = _Preemption.model_construct()
-    jobs: dict[str, _Job] = Field(description="the job types by name", min_length=1)
+    preemption: PreemptionTable = PreemptionTable.model_construct()
+    jobs: dict[str, JobTable] = Field(description="the job types by name", min_length=1)
     live: LiveSettings | None = Field(None, description="how `rota serve` runs it; nothing else reads this")
 
 
-def json_schema() -> dict[str, Any]:
-    """The JSON schema of the spec, for editors that complete and check TOML."""
-    schema = _Spec.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+def server_schema() -> dict[str, Any]:
+    """The JSON schema of the spec of one server."""
+    return _Spec.model_json_schema()
 
 
 # ------------------------------------------------------------------------------------------------------------ there and back
@@ -87,22 +111,23 @@ def json_schema() -> dict[str, Any]:
 def system_to_dict(system: System) -> dict[str, Any]:
     """A system as tables and values; `system_from_dict` gives the system back, bit for bit."""
     unit = {} if system.time_unit is None else {"time_unit": system.time_unit}
-    setup = {} if system.setup_time is None else {"setup_time": _number(system.setup_time)}
+    setup = {} if system.setup_time is None else {"setup_time": plain_number(system.setup_time)}
     return {
         "version": SPEC_VERSION,
         **unit,
-        "server": {name: _number(amount) for name, amount in zip(system.resources, system.capacity, strict=True)},
+        "server": {name: plain_number(amount) for name, amount in zip(system.resources, system.capacity, strict=True)},
         "preemption": {"model": system.preemption, **setup},
-        "jobs": {job.name: _job_to_dict(job) for job in system.job_types},
+        "jobs": {job.name: job_to_dict(job) for job in system.job_types},
     }
 
 
-def _job_to_dict(job: JobType) -> dict[str, Any]:
+def job_to_dict(job: JobType) -> dict[str, Any]:
+    """A type as tables and values."""
     process = {} if job.arrivals.is_poisson else {"arrivals": _process_to_dict(job.arrivals)}
-    exponential = {"mean_size": _number(job.size.mean)} if isinstance(job.size, Exponential) else None
+    exponential = {"mean_size": plain_number(job.size.mean)} if isinstance(job.size, Exponential) else None
     return {
-        "demand": {name: _number(amount) for name, amount in job.demand.items()},
-        "arrival_rate": _number(job.arrival_rate),
+        "demand": {name: plain_number(amount) for name, amount in job.demand.items()},
+        "arrival_rate": plain_number(job.arrival_rate),
         **process,
         **(exponential or {"size": job.size.model_dump(mode="json", exclude_none=True)}),
     }
@@ -114,7 +139,7 @@ def _process_to_dict(process: ArrivalProcess) -> dict[str, Any]:
     return {**fields, **batch}  # what kind it is comes first
 
 
-def _number(value: float) -> int | float:
+def plain_number(value: float) -> int | float:
     """As a person would write it: 8 rather than 8.0."""
     return int(value) if float(value).is_integer() and abs(value) < 1e15 else float(value)
 
@@ -126,12 +151,15 @@ def system_from_dict(raw: dict[str, Any]) -> System:
 
 def parts_from_dict(raw: dict[str, Any]) -> tuple[System, LiveSettings]:
     """The system, and the settings of the `live` table."""
+    if "servers" in raw:
+        rule = "are several servers, and this takes one, in a [server] table: of the commands, `rota capacity` takes a fleet"
+        raise BadSpec([Problem("servers", rule if "server" not in raw else SERVER_OR_SERVERS)])
     problems: list[Problem] = []
     spec = None
     try:
         spec = _Spec.model_validate(raw)
     except ValidationError as error:
-        problems += [_in_the_file(problem) for problem in problems_of(error)]
+        problems += [in_the_file(problem) for problem in problems_of(error)]
     problems += _problems_between_parts(raw)
     unit, live = (None, LiveSettings()) if spec is None else (spec.time_unit, spec.live or LiveSettings())
     if "time_unit" in live.model_fields_set:
@@ -164,7 +192,7 @@ def parts_from_dict(raw: dict[str, Any]) -> tuple[System, LiveSettings]:
 # ------------------------------------------------------------------------------------------------------------ problems
 
 
-def _in_the_file(problem: Problem) -> Problem:
+def in_the_file(problem: Problem) -> Problem:
     """A problem as the author of the file sees it."""
     if problem.place == "version":
         return version_problem("version", problem.value, SPEC_VERSION, "write it as `rota schema` says") or problem
@@ -183,15 +211,9 @@ def _problems_between_parts(raw: dict[str, Any]) -> list[Problem]:
     if not isinstance(jobs, dict):
         return []
     for name, job in jobs.items():
-        if name == OWN_TYPE:
-            problems.append(Problem(f"jobs.{name}", "is what the scheduler calls jobs that no type encloses: give the type another name"))
+        problems += job_problems(name, job)
         if not isinstance(job, dict):
             continue
-        process = job.get("arrivals")
-        if "arrival_rate" not in job and not (isinstance(process, dict) and process.get("process") in ("mmpp", "map")):
-            problems.append(Problem(f"jobs.{name}.arrival_rate", "is missing"))
-        if ("mean_size" in job) == ("size" in job):
-            problems.append(Problem(f"jobs.{name}", "give either mean_size or size, and only one of them"))
         demand = job.get("demand")
         if not isinstance(demand, dict) or not isinstance(server, dict):
             continue
@@ -200,7 +222,7 @@ def _problems_between_parts(raw: dict[str, Any]) -> list[Problem]:
         for resource, amount in demand.items():
             if resource not in server:
                 problems.append(Problem(f"{place}.{resource}", f"the server has no such resource (it has: {known})"))
-            elif _is_number(amount) and _is_number(server[resource]) and server[resource] > 0 and exceeds(amount, server[resource]):
+            elif is_number(amount) and is_number(server[resource]) and server[resource] > 0 and exceeds(amount, server[resource]):
                 problems.append(Problem(f"{place}.{resource}", never_fits(server[resource]), amount))
         problems += [
             Problem(
@@ -210,10 +232,26 @@ def _problems_between_parts(raw: dict[str, Any]) -> list[Problem]:
             for resource in server
             if resource not in demand
         ]
-        if demand and all(_is_number(amount) and amount == 0 for amount in demand.values()):
+        if demand and all(is_number(amount) and amount == 0 for amount in demand.values()):
             problems.append(Problem(place, DEMANDS_NOTHING))
     return problems
 
 
-def _is_number(value: object) -> bool:
+def job_problems(name: str, job: object) -> list[Problem]:
+    """Problems of a type, whatever the server."""
+    problems = []
+    if name == OWN_TYPE:
+        problems.append(Problem(f"jobs.{name}", "is what the scheduler calls jobs that no type encloses: give the type another name"))
+    if not isinstance(job, dict):
+        return problems
+    process = job.get("arrivals")
+    if "arrival_rate" not in job and not (isinstance(process, dict) and process.get("process") in ("mmpp", "map")):
+        problems.append(Problem(f"jobs.{name}.arrival_rate", "is missing"))
+    if ("mean_size" in job) == ("size" in job):
+        problems.append(Problem(f"jobs.{name}", "give either mean_size or size, and only one of them"))
+    return problems
+
+
+def is_number(value: object) -> bool:
+    """Whether a value of a file is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

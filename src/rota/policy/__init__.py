@@ -8,10 +8,12 @@ from rota.policy.files import policy_from_json, policy_to_json, read_policy, sav
 from rota.policy.improved import Improved
 from rota.policy.lookup import as_policies, as_policy
 from rota.policy.msr import MSR, EmptySlots, Opening, Route, is_strongly_connected, msr_name, repeats_itself, stationary_law
+from rota.policy.pinned import Pinned
 from rota.policy.plan_file import PlanFile, plan_file_from_json, plan_file_to_json, read_plan_file
 from rota.policy.queue_order import EASY, FCFS, FirstFit, ServerFilling
 from rota.policy.registry import POLICY_NAMES, Policy, Record, draws, policy_name, preempts, record_named, record_of, records, register
 from rota.policy.server_needs import BalancedSplitting, CMuM, MostServersFirst, Quickswap
+from rota.policy.split import Split
 from rota.policy.table import Tabulated
 from rota.policy.weights import MaxWeight, RandomizedTimers, StallingMaxWeight
 
@@ -31,6 +33,7 @@ __all__ = [
     "MaxWeight",
     "MostServersFirst",
     "Opening",
+    "Pinned",
     "PlanFile",
     "Policy",
     "Quickswap",
@@ -38,6 +41,7 @@ __all__ = [
     "Record",
     "Route",
     "ServerFilling",
+    "Split",
     "StallingMaxWeight",
     "Tabulated",
     "as_policies",

@@ -16,6 +16,7 @@ from rota.capacity import system_load
 from rota.errors import BadSpec, Problem
 from rota.imported import is_place
 from rota.model import System, Workload
+from rota.model.system import check_system
 from rota.policy import DESIGNED_NAMES, MSR, Policy, Record, as_policy, draws, policy_name, record_named, records
 from rota.study.runs import Run, policy_text
 from rota.study.workloads import named_workload
@@ -76,8 +77,7 @@ def grid(
     Without `loads` the system is taken as it is. `seeds` is a list of them, or how many: 0, 1, 2, … A workload that is the same for every
     seed needs one only where the policy draws nothing itself.
     """
-    if not isinstance(system, System):
-        raise BadSpec([Problem("system", "must be a rota.System (rota.read_system reads one from its file)", system)])
+    check_system(system)
     if isinstance(policies, str) or not isinstance(policies, Iterable):
         raise BadSpec([Problem("policies", 'must be a list, as ["first-fit", "nMSR"]', policies)])
     given = None if workload is None else named_workload(workload, system)

@@ -1,0 +1,108 @@
+"""The load of a fleet: column generation against a linear program over all schedules, growth, and pinned servers."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
+
+import rota
+from rota.design import find_pinned
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def run() -> None:
+    """Prints the tables."""
+    against_all_schedules()
+    growth()
+    pinned()
+
+
+def against_all_schedules() -> None:
+    """The bundled fleet, whose schedules can be listed."""
+    fleet = rota.read_system(EXAMPLES / "fleet.toml")
+    rota.system_load(fleet)  # compile
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        best = rota.system_load(fleet)
+        times.append(time.perf_counter() - start)
+    ours = float(np.median(times))
+    print(f"{'method':<52} {'load':>12} {'schedules':>10} {'seconds':>9} {'ratio':>8}")
+    print(f"{'rota (column generation)':<52} {best.load:12.9f} {best.columns:10d} {ours:9.4f} {1:8.1f}")
+    start = time.perf_counter()
+    load, schedules = over_all_schedules(fleet)
+    seconds = time.perf_counter() - start
+    print(f"{'SciPy (HiGHS) over all maximal schedules':<52} {load:12.9f} {schedules:10d} {seconds:9.4f} {seconds / ours:8.1f}", flush=True)
+
+
+def over_all_schedules(fleet: rota.Fleet) -> tuple[float, int]:
+    """min t s.t. Σ w (v ⊙ s) ≥ λ⊘μ and Σ_s w_cs ≤ n_c t, with a column per maximal schedule of every kind."""
+    columns, kinds = [], []
+    for c in range(len(fleet.kinds)):
+        schedules = rota.list_schedules(fleet.server(c), maximal=True)
+        served = np.zeros((len(schedules), len(fleet.names)))
+        served[:, fleet.runs[c]] = schedules * fleet.speed[c, fleet.runs[c]]
+        columns.append(served)
+        kinds += [c] * len(schedules)
+    work, kind = np.vstack(columns), np.array(kinds)
+    C, K, n = len(fleet.kinds), len(fleet.names), len(kind)
+    rows = np.zeros((K + C, n + 1))
+    rows[:K, :n] = -work.T
+    rows[K + kind, np.arange(n)] = 1.0
+    rows[K:, n] = -fleet.count
+    answer = linprog(np.append(np.zeros(n), 1.0), A_ub=csr_array(rows), b_ub=np.append(-fleet.offered_work, np.zeros(C)), method="highs")
+    return float(answer.fun), n
+
+
+def growth() -> None:
+    """Random fleets with 4 resources: many small jobs, and large jobs where packing matters. A third of the pairs is faster or slower."""
+    print(f"\n{'fleet':<34} {'kinds':>5} {'types':>5} {'servers':>8} ", end="")
+    print(f"{'load':>10} {'proved gap':>11} {'schedules':>10} {'exact':>6} {'seconds':>9}")
+    for label, capacity, largest in [("capacity about 1000, demands 1…40", 1000, 40), ("capacity about 100, demands 1…60", 100, 60)]:
+        for C, K in ((2, 10), (5, 20), (10, 30), (20, 50)):
+            fleet = random_fleet(C, K, capacity, largest)
+            start = time.perf_counter()
+            best = rota.system_load(fleet, time_limit_s=60)
+            elapsed = time.perf_counter() - start
+            print(
+                f"{label:<34} {C:5d} {K:5d} {fleet.servers:8,d} {best.load:10.6f} {best.gap:11.1e} {best.columns:10d} "
+                f"{best.exact_solves:6d} {elapsed:9.3f}",
+                flush=True,
+            )
+
+
+def pinned() -> None:
+    """Pinned servers: the paper's example on many servers, and random fleets at load 0.85, with the time limit of 10 seconds."""
+    paper = rota.read_system(EXAMPLES / "paper.toml")
+    print(f"\n{'pinned servers':<34} {'servers':>8} {'E[T]':>10} {'pooled bound':>13} {'proved gap':>11} {'seconds':>9}")
+    fleets = [(f"paper.toml, {n} times", rota.Fleet.equal(paper, n).scaled(factor=n)) for n in (2, 10, 100, 1000)]
+    for C, K in ((2, 10), (5, 20), (20, 50)):
+        fleet = random_fleet(C, K, 100, 60)
+        fleets.append((f"{C} kinds, {K} types, demands 1…60", fleet.scaled(load=0.85)))
+    for label, fleet in fleets:
+        load = rota.system_load(fleet)
+        start = time.perf_counter()
+        design = find_pinned(fleet, load=load)
+        elapsed = time.perf_counter() - start
+        answer = rota.analyze(fleet, design.policy)
+        print(
+            f"{label:<34} {fleet.servers:8,d} {answer.mean_response_time:10.6f} {answer.lower_bound:13.6f} "
+            f"{design.gap:11.1e} {elapsed:9.3f}",
+            flush=True,
+        )
+
+
+def random_fleet(C: int, K: int, capacity: int, largest: int) -> rota.Fleet:
+    """C kinds of up to 200 servers that differ in capacity by up to 40 %, and K types."""
+    rng = np.random.default_rng(0)
+    count = rng.integers(1, 201, C)
+    servers = np.round(capacity * rng.uniform(0.6, 1.4, (C, 4)))
+    demand = rng.integers(1, largest + 1, (K, 4))
+    fits = (demand[None] <= servers[:, None]).all(axis=2)
+    speed = np.where(fits & (rng.random((C, K)) < 1 / 3), rng.choice([0.5, 1.5, 2.0, 3.0], (C, K)), 1.0)
+    return rota.Fleet(count, servers, demand, 100 * rng.random(K), np.ones(K), speed=speed)
