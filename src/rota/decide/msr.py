@@ -36,7 +36,20 @@ from rota.model import System
 from rota.policy import MSR
 from rota.process import ModulatingProcess, build_process
 
-__all__ = ["MSR_RULE", "PLACE", "MSRData", "describe_msr", "follow", "go", "msr_data", "msr_keeps", "next_ring", "own_rate", "process_data"]
+__all__ = [
+    "MSR_RULE",
+    "NEXT",
+    "PLACE",
+    "MSRData",
+    "describe_msr",
+    "follow",
+    "go",
+    "msr_data",
+    "msr_keeps",
+    "next_ring",
+    "own_rate",
+    "process_data",
+]
 
 PLACE = 0  # counter: the state of the process
 RATE, NEXT = 0, 1  # memory: the rate of own rings, the time of the next
