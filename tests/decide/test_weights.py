@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import rota
 from reference_simulator import PREEMPT, START, Given, assert_agrees, engine_log, jobs_for, reference_of, simulate
+from rota.capacity import integer_units
 from rota.decide import decider_of
 from rota.decide.weights import tie_breaker
 from rota.model.workload import Chunk
@@ -25,6 +26,18 @@ def test_max_weight_agrees_with_trial_of_all_schedules(preemption, data, system)
     """At each event MaxWeight runs the best of all schedules u ≤ Q; without preemption, the best that keeps what runs."""
     log = assert_agrees(system, rota.MaxWeight(preemption), data.draw(jobs_for(all_types(system))))
     assert preemption == "full" or all(kind != PREEMPT for _, kind, _, _ in log)
+
+
+@pytest.mark.parametrize("preemption", ["full", "none"])
+def test_max_weight_counts_many_jobs_in_fine_units(preemption):
+    """Demands without a common measure are counted in very small units: what 20,000 jobs need is more than a 64-bit integer holds."""
+    system = rota.System([1.0], [[np.pi / 10], [np.e / 10], [2**0.5 / 10]], [1, 1, 1], [1, 1, 1])
+    assert 20_000 / 3 * float(integer_units(system).demand.sum()) > 2.0**63
+    kinds = np.arange(20_000) % 3
+    run = Run(system, decider_of(system, rota.MaxWeight(preemption)), np.random.SeedSequence(0), batch_jobs=10**9, check=True)
+    run.feed(Chunk(np.arange(20_000) * 1e-9, kinds, np.ones(20_000), np.ones(20_000)))
+    assert run.present == 20_000
+    assert rota.fits(system, run.state.running)
 
 
 @given(data=st.data(), system=small_systems())

@@ -10,6 +10,7 @@ from rota.decide import decider_of
 from rota.model.workload import Chunk
 from rota.simulation import PoissonArrivals
 from rota.simulation.run import Run
+from rota.simulation.server import BACK
 from systems import paper_example
 
 
@@ -29,13 +30,30 @@ def test_memory_is_bounded_by_the_jobs_present():
     run, places = run_of(paper_example(0.5), rota.FirstFit()), []
     for chunk in chunks(paper_example(0.5), 200, 2000):
         run.feed(chunk)
-        places.append(len(run.server.kind))
+        places.append(len(run.server.jobs))
     assert places[-1] <= 2 * places[0]
     assert len(set(places)) <= 2
     run = run_of(paper_example(1.5), rota.FirstFit())
     for chunk in chunks(paper_example(1.5), 20, 2000):
         run.feed(chunk)
-    assert len(run.server.kind) >= run.present > 2 * places[0]
+    assert len(run.server.jobs) >= run.present > 2 * places[0]
+
+
+def test_places_grow_while_jobs_run_that_end_after_the_horizon():
+    """Under a rota with full preemption running jobs are kept in two parts, and more places for jobs change neither of them."""
+    system = rota.System([40], [[1], [1]], [30.0, 30.0], [1.0, 1.0])
+    policy = rota.MSR([[40, 0], [10, 30]], [0.5, 0.5], "full", 5.0)
+    whole = next(chunks(system, 1, 6000))
+    logs = []
+    for step in (6000, 100):
+        run, grown_with_some = run_of(system, policy, log_jobs=10**9, check=True), 0
+        for at in range(0, 6000, step):
+            before, back = len(run.server.jobs), run.server.numbers[BACK]
+            run.feed(Chunk(*(column[at : at + step] for column in whole)))
+            grown_with_some += len(run.server.jobs) > before and back > 0
+        logs.append(np.concatenate(run.log))
+        assert (grown_with_some > 0) == (step == 100)
+    assert (logs[0] == logs[1]).all()
 
 
 def test_what_came_in_is_there_or_done():

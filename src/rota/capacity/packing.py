@@ -21,6 +21,7 @@ from rota.views import by_reference
 __all__ = ["Workspace", "best_schedule", "greedy_schedules", "make_maximal", "search_best", "workspace"]
 
 _ROUNDS = 1000  # of exchanges: where a billion jobs fit, exchanging one at a time would never end
+_GLANCE = 100  # nodes after which choosing among prices pays off
 _PATIENCE = 1000  # nodes after which computing better prices pays off
 
 
@@ -114,6 +115,7 @@ class Workspace(NamedTuple):
     gained: Array  # (K+1,)
     taken: Int  # (K+1,)
     best: Int  # (K,) out: the schedule
+    chosen: Int  # (1,) which of several prices were the best at the last choice
 
 
 def workspace(K: int, R: int) -> Workspace:
@@ -128,6 +130,7 @@ def workspace(K: int, R: int) -> Workspace:
         gained=np.zeros(K + 1),
         taken=np.zeros(K + 1, dtype=np.int64),
         best=np.zeros(K, dtype=np.int64),
+        chosen=np.zeros(1, dtype=np.int64),
     )
 
 
@@ -192,29 +195,44 @@ def search_best(
 ) -> tuple[float, bool]:
     """`best_schedule` without allocation, and with a choice of price vectors (m, R): the schedule is left in `space.best`.
 
-    Returns its value and whether the search was finished. The search begins with those of the prices that give the tightest bound at the
-    root. If it takes long, the prices themselves are improved, corners of the relaxation are rounded, and it starts again with what was
-    found. From then on schedules that are better by less than `grain` are not looked for: where values are whole numbers except for a small
-    part that breaks ties, a grain just below 1 leaves the answer exact, with ties broken by the search.
+    Returns its value and whether the search was finished. The search begins with the prices that were chosen last (`space.chosen`). If it
+    takes long, it starts anew with those that give the tightest bound at the root. If that takes long too, the prices themselves are
+    improved, corners of the relaxation are rounded, and it starts again with what was found. From then on schedules that are better by
+    less than `grain` are not looked for: where values are whole numbers except for a small part that breaks ties, a grain just below 1
+    leaves the answer exact, with ties broken by the search.
     """
-    K, R = demand.shape
-    chosen, tightest = 0, np.inf
+    found, finished, tightest = floor, False, np.inf
+    limit = min(node_limit, _GLANCE)
+    for stage in range(3):
+        if stage == 1:
+            tightest = _choose_price(demand, capacity, value, most, prices, space)
+            found, limit = floor, min(node_limit, _PATIENCE)
+        if stage == 2:
+            _improve_price(demand, capacity, value, most, tightest, space)
+            found = _round_corners(demand, capacity, value, most, found, space)
+            limit = node_limit - _PATIENCE
+        else:
+            for r in range(demand.shape[1]):
+                space.price[r] = prices[space.chosen[0], r]
+            for i in range(demand.shape[0]):
+                space.best[i] = 0
+        found, finished = _branch(demand, capacity, value, most, found, grain if stage == 2 else 0.0, limit, space)
+        if finished or limit == node_limit:
+            break
+    return found, finished
+
+
+@kernel
+def _choose_price(demand: Int, capacity: Int, value: Array, most: Int, prices: Array, space: Workspace) -> float:
+    """Notes which of the prices give the tightest bound at the root, and returns it."""
+    tightest = np.inf
     for k in range(prices.shape[0]):
-        for r in range(R):
+        for r in range(prices.shape[1]):
             space.price[r] = prices[k, r]
         bound, _ = _ranked(demand, capacity, value, most, space, np.inf)
         if bound < tightest:
-            chosen, tightest = k, bound
-    for r in range(R):
-        space.price[r] = prices[chosen, r]
-    for i in range(K):
-        space.best[i] = 0
-    found, finished = _branch(demand, capacity, value, most, floor, 0.0, min(node_limit, _PATIENCE), space)
-    if not finished and node_limit > _PATIENCE:
-        _improve_price(demand, capacity, value, most, tightest, space)
-        found = _round_corners(demand, capacity, value, most, found, space)
-        found, finished = _branch(demand, capacity, value, most, found, grain, node_limit - _PATIENCE, space)
-    return found, finished
+            space.chosen[0], tightest = k, bound
+    return float(tightest)
 
 
 @kernel
@@ -329,8 +347,8 @@ def _branch(
         if fresh:
             left = most[i]
             for r in range(R):
-                if demand[i, r] > 0:
-                    left = min(left, residual[level, r] // demand[i, r])
+                if float(left) * demand[i, r] > residual[level, r]:  # mostly all fit, and a division takes long
+                    left = residual[level, r] // demand[i, r]
             count[level] = left
         else:
             count[level] -= 1

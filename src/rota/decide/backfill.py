@@ -8,9 +8,24 @@ are stopped, backfilled or not, and each holds its resources for a setup.
 from __future__ import annotations
 
 from rota.arrays import Int
-from rota.decide.msr import PLACE, describe_msr, follow, go, msr_data, msr_keeps, next_ring, own_rate
+from rota.decide.msr import NEXT, PLACE, describe_msr, follow, go, msr_data, msr_keeps, next_ring, own_rate
 from rota.decide.rule import Rule
-from rota.decide.state import COMPLETION, KIND, SWITCHING, TIMER, TYPE, State, first_fit, oldest_next, take_next, uniform, youngest_running
+from rota.decide.state import (
+    ALL,
+    ARRIVAL,
+    COMPLETION,
+    KIND,
+    SWITCHING,
+    TIMER,
+    TYPE,
+    State,
+    first_fit,
+    fits_one,
+    oldest_next,
+    take_next,
+    uniform,
+    youngest_running,
+)
 from rota.kernel import kernel
 
 __all__ = [
@@ -27,16 +42,21 @@ __all__ = [
 ]
 
 SETUPS = 1  # counters from here on: setups of each type under way (sMSR)
+SETTLED = 1  # counter of the others: 1 if the state works and no waiting job fits into what the last decision left, else 0
 
 
 @kernel
 def backfill_full(state: State, target: Int) -> float:
     """pMSR with backfilling: backfilled jobs give way, the youngest first, as soon as the schedule needs their resources."""
-    if state.event[KIND] == COMPLETION:
-        target[state.event[TYPE]] -= 1
+    if _changes_one(state, target, True):
+        return float(state.memory[NEXT])
     if state.event[KIND] == TIMER:
         follow(state, target)
     serve_preemptive(state, target)
+    state.counters[SETTLED] = 1
+    for k in range(target.shape[0]):
+        if target[k] < state.running[k]:
+            state.counters[SETTLED] = 0  # it may fit again beside those that start in its place
     return next_ring(state, own_rate(state, target))
 
 
@@ -47,17 +67,18 @@ def backfill_none(state: State, target: Int) -> float:
     A switch ends when all running jobs fit together with the jobs present that have a slot in the schedule ahead. Until then slots are
     drained one by one as without backfilling, and a job starts if it has a slot: one that is still open, or one ahead.
     """
-    if serve_slots(state, target, False):
-        fill(state, target)
+    if _changes_one(state, target, False):
+        return float(state.memory[NEXT])
+    _serve_and_fill(state, target, False)
     return next_ring(state, own_rate(state, target))
 
 
 @kernel
 def backfill_hold(state: State, target: Int) -> float:
     """nMSR with backfilling that holds: when the clock rings, the schedule is kept unless another one of the rota weighs more."""
-    held = state.event[KIND] == TIMER and not _outweighed(state)
-    if serve_slots(state, target, held):
-        fill(state, target)
+    if _changes_one(state, target, False):
+        return float(state.memory[NEXT])
+    _serve_and_fill(state, target, state.event[KIND] == TIMER and not _outweighed(state))
     return next_ring(state, own_rate(state, target))
 
 
@@ -105,6 +126,46 @@ SETUP_RULE = Rule(backfill_setup, constants=msr_data, keeps=msr_keeps, describe=
 
 
 @kernel
+def _changes_one(state: State, target: Int, preemptive: bool) -> bool:
+    """Takes in a completion. True if it was found that nothing changes but the target of the type that arrived or completed.
+
+    Where no waiting job fitted before, only the job that came can start, or one in the place of the job that left.
+    """
+    kind, i = state.event[KIND], state.event[TYPE]
+    if kind == COMPLETION:
+        target[i] -= 1
+    if state.counters[SETTLED] == 0 or (kind != ARRIVAL and kind != COMPLETION):
+        return False
+    slots = state.data.schedules[state.counters[PLACE], i]
+    state.scope[0] = i
+    if kind == COMPLETION and preemptive and target[i] < min(state.system[i], slots):
+        target[i] += 1  # with full preemption all that have a slot run: only this one is without a job
+        return True
+    _free_room(state, target)
+    if kind == ARRIVAL:
+        if state.system[i] - target[i] == 1 and fits_one(state.demand, state.residual, i):
+            target[i] += 1
+        elif preemptive and target[i] < slots:
+            state.scope[0] = ALL
+            return False
+        return True
+    for k in range(target.shape[0]):
+        if state.system[k] > target[k] and fits_one(state.demand, state.residual, k):
+            state.scope[0] = ALL
+            return False
+    return True
+
+
+@kernel
+def _serve_and_fill(state: State, target: Int, held: bool) -> None:
+    """Without preemption: serves the slots, and fills the residual while the state works."""
+    works = serve_slots(state, target, held)
+    if works:
+        fill(state, target)
+    state.counters[SETTLED] = int(works)
+
+
+@kernel
 def serve_preemptive(state: State, target: Int) -> None:
     """With full preemption: the jobs that have a slot, those that run beside them and fit, the oldest first, and then First-Fit."""
     _prepare(state, target)
@@ -120,8 +181,6 @@ def serve_slots(state: State, target: Int, held: bool) -> bool:
     True if the state works, False during a switch.
     """
     data = state.data
-    if state.event[KIND] == COMPLETION:
-        target[state.event[TYPE]] -= 1
     if state.event[KIND] == TIMER and not (held and data.working[state.counters[PLACE]]):
         follow(state, target)
     if _fits_beside_goal(state, target):

@@ -37,7 +37,20 @@ from rota.policy import MSR
 from rota.process import ModulatingProcess, build_process
 from rota.views import by_reference
 
-__all__ = ["MSR_RULE", "PLACE", "MSRData", "describe_msr", "follow", "go", "msr_data", "msr_keeps", "next_ring", "own_rate", "process_data"]
+__all__ = [
+    "MSR_RULE",
+    "NEXT",
+    "PLACE",
+    "MSRData",
+    "describe_msr",
+    "follow",
+    "go",
+    "msr_data",
+    "msr_keeps",
+    "next_ring",
+    "own_rate",
+    "process_data",
+]
 
 PLACE = 0  # counter: the state of the process
 RATE, NEXT = 0, 1  # memory: the rate of own rings, the time of the next

@@ -28,8 +28,11 @@ from rota.model import System
 
 __all__ = ["EASY_RULE", "FCFS_RULE", "FIRST_FIT_RULE", "SERVER_FILLING_RULE"]
 
-BLOCKED = 0  # counter of FCFS: 1 while a job waits, else 0
+BLOCKED = 0  # counter of FCFS and EASY: 1 while a job waits, else 0
 WAITING = 0  # counter of First-Fit: jobs that wait
+# Memory of EASY: when a job that may not start has to be looked at again though none has ended; the units left free; and how far ahead the
+# head job will probably fit.
+UNTIL, LEFT, SPAN = 0, 1, 2
 
 
 @kernel
@@ -50,20 +53,18 @@ def fcfs(state: State, target: Int) -> float:
         if state.counters[BLOCKED] == 0:
             return np.inf
     state.scope[0] = ALL
-    state.counters[BLOCKED] = _start_in_order(state, target)
+    state.counters[BLOCKED] = int(_start_in_order(state, target) >= 0)
     return np.inf
 
 
 @kernel
 def _start_in_order(state: State, target: Int) -> int:
-    """Starts the oldest waiting jobs while they fit; 1 if one is left waiting."""
+    """Starts the oldest waiting jobs while they fit; returns the type of the first that does not, −1 if none is left waiting."""
     copy_waiting(state)
     while True:
         head = oldest_next(state, False)
-        if head < 0:
-            return 0
-        if not fits_one(state.demand, state.residual, head):
-            return 1
+        if head < 0 or not fits_one(state.demand, state.residual, head):
+            return head
         take_next(state, target, head)
 
 
@@ -156,55 +157,97 @@ def easy(state: State, target: Int) -> float:
     Within a type first come, first served. The reservation is for the earliest time at which, going by the estimates of the running jobs,
     the head job fits; a job may start if it fits now and either ends before that time or leaves enough for the head job.
     """
+    kind, i, now = state.event[KIND], state.event[TYPE], state.clock[0]
+    if kind == COMPLETION:
+        target[i] -= 1
+        if state.counters[BLOCKED] == 0:
+            state.scope[0] = i
+            return np.inf
+    if kind == ARRIVAL:
+        starts = _is_next(state, i)
+        if state.counters[BLOCKED] == 0:
+            state.counters[BLOCKED], state.scope[0] = int(not starts), i
+            state.memory[UNTIL], state.memory[LEFT] = np.inf, _units_left(state.free)
+            target[i] += int(starts)
+            return np.inf
+        if not starts and now < state.memory[UNTIL] and _units_left(state.free) == state.memory[LEFT]:
+            state.scope[0] = NONE  # as little is free as before, so no other starts either
+            return np.inf
+    head = _start_in_order(state, target)
+    state.counters[BLOCKED] = int(head >= 0)
+    state.memory[UNTIL] = np.inf
+    if head >= 0:
+        state.next_up[head] = -1
+        if oldest_next(state, True) >= 0:
+            _start_behind(state, target, head)
+    state.memory[LEFT] = _units_left(state.residual)
+    return np.inf
+
+
+@kernel
+def _is_next(state: State, i: int) -> bool:
+    """Whether the job of type i that arrived is the first of its type to wait, and fits."""
+    return state.system[i] - state.running[i] == 1 and fits_one(state.demand, state.free, i)
+
+
+@kernel
+def _units_left(free: Int) -> int:
+    total = 0
+    for r in range(free.shape[0]):
+        total += free[r]
+    return total
+
+
+@kernel
+def _start_behind(state: State, target: Int, head: int) -> None:
+    """Starts jobs behind the head job, of type `head`, the oldest first: those that fit and do not delay it."""
     K, R = state.demand.shape
     now = state.clock[0]
-    if state.event[KIND] == COMPLETION:
-        target[state.event[TYPE]] -= 1
-    if _start_in_order(state, target) == 0:
-        return np.inf
-    head = oldest_next(state, False)
 
-    # The reservation: running jobs, those just started included, end in the order of their estimates until the head job fits.
-    n = 0
-    for i in range(K):
-        job = state.oldest[i]
-        for place in range(target[i]):
-            state.keys[n] = state.finish[job] if place < state.running[i] else now + state.estimate[job]
-            state.places[n] = i
-            n += 1
-            job = state.newer[job]
-    _heapify(state.keys, state.places, n)
+    # The reservation: running jobs, those just started included, end in the order of their estimates until the head job fits. Those that
+    # end late are left out at first.
     spare = state.chosen[:R]
-    for r in range(R):
-        spare[r] = state.residual[r]
-    reservation = now
-    while n > 0 and (max(state.keys[0], now) <= reservation or not fits_one(state.demand, spare, head)):
-        reservation = max(state.keys[0], now)
+    latest, reservation = now + state.memory[SPAN], now
+    while True:
+        n = 0
+        for i in range(K):
+            job = state.oldest[i]
+            for place in range(target[i]):
+                end = state.finish[job] if place < state.running[i] else now + state.estimate[job]
+                state.keys[n], state.places[n] = max(end, now), i
+                n += int(end <= latest)
+                job = state.newer[job]
+        _heapify(state.keys, state.places, n)
         for r in range(R):
-            spare[r] += state.demand[state.places[0], r]
-        n -= 1
-        state.keys[0], state.places[0] = state.keys[n], state.places[n]
-        _sink(state.keys, state.places, n, 0)
+            spare[r] = state.residual[r]
+        while n > 0 and (state.keys[0] <= reservation or not fits_one(state.demand, spare, head)):
+            reservation = state.keys[0]
+            for r in range(R):
+                spare[r] += state.demand[state.places[0], r]
+            n -= 1
+            state.keys[0], state.places[0] = state.keys[n], state.places[n]
+            _sink(state.keys, state.places, n, 0)
+        if latest == np.inf or fits_one(state.demand, spare, head):
+            break
+        latest, reservation = np.inf, now
+    state.memory[SPAN] = 2.0 * (reservation - now)
     for r in range(R):
         spare[r] -= state.demand[head, r]
 
-    # Backfilling, oldest first; a type whose next job may not start has no other that may.
-    state.next_up[head] = -1
+    # A type whose next job may not start has no other that may. None that ends later may start before the reservation if no job ends.
     while True:
-        best = oldest_next(state, False)
+        best = oldest_next(state, True)
         if best < 0:
-            return np.inf
+            return
         harmless = now + state.estimate[state.next_up[best]] <= reservation
-        if fits_one(state.demand, state.residual, best) and (harmless or fits_one(state.demand, spare, best)):
+        if harmless or fits_one(state.demand, spare, best):
             if not harmless:
                 for r in range(R):
                     spare[r] -= state.demand[best, r]
             take_next(state, target, best)
         else:
             state.next_up[best] = -1
-
-
-EASY_RULE = Rule(easy)
+            state.memory[UNTIL] = reservation
 
 
 @kernel
@@ -227,3 +270,10 @@ def _sink(keys: Array, values: Int, n: int, place: int) -> None:
 def _heapify(keys: Array, values: Int, n: int) -> None:
     for place in range(n // 2 - 1, -1, -1):
         _sink(keys, values, n, place)
+
+
+def _easy_keeps(types: int) -> tuple[int, int]:
+    return 3, 1
+
+
+EASY_RULE = Rule(easy, keeps=_easy_keeps)

@@ -63,7 +63,7 @@ class MaxWeightData(NamedTuple):
     preemptive: bool
     tie: Array
     weight: Array  # (K,) scratch
-    waiting: Int  # (K,) scratch
+    waiting: Int  # (K,) scratch: jobs to choose from
     space: Workspace
 
 
@@ -84,18 +84,13 @@ def max_weight(state: State, target: Int) -> float:
     """
     K = target.shape[0]
     data = state.data
+    if not data.preemptive and state.event[KIND] == COMPLETION:
+        target[state.event[TYPE]] -= 1
+    if _all_fit(state, target):
+        return np.inf
     for i in range(K):
         data.weight[i] = state.system[i] + data.tie[i]
-    if not data.preemptive:
-        if state.event[KIND] == COMPLETION:
-            target[state.event[TYPE]] -= 1
-        for i in range(K):
-            data.waiting[i] = state.system[i] - state.running[i]
-        _, proved = search_best(state.demand, state.free, data.weight, data.waiting, data.prices, 0.0, NODES, GRAIN, data.space)
-        state.counters[UNPROVED] += int(not proved)
-        for i in range(K):
-            target[i] += data.space.best[i]
-    elif data.schedules.shape[0] > 0:
+    if data.preemptive and data.schedules.shape[0] > 0:
         best, chosen = -1.0, 0
         for s in range(data.schedules.shape[0]):
             value = 0.0
@@ -105,17 +100,35 @@ def max_weight(state: State, target: Int) -> float:
                 best, chosen = value, s
         for i in range(K):
             target[i] = min(data.schedules[chosen, i], state.system[i])
-    else:
-        known = 0.0  # the previous best without the jobs that left is usually good, and the search only needs to improve on it
-        for i in range(K):
+        return np.inf
+    known = 0.0
+    for i in range(K):
+        if data.preemptive:  # the previous best without the jobs that left is usually good, and the search only needs to improve on it
             target[i] = min(target[i], state.system[i])
             known += target[i] * data.weight[i]
-        found, proved = search_best(state.demand, state.capacity, data.weight, state.system, data.prices, known, NODES, GRAIN, data.space)
-        state.counters[UNPROVED] += int(not proved)
-        if found > known:
-            for i in range(K):
-                target[i] = data.space.best[i]
+        data.waiting[i] = state.system[i] - (0 if data.preemptive else state.running[i])
+    available = state.capacity if data.preemptive else state.free
+    found, proved = search_best(state.demand, available, data.weight, data.waiting, data.prices, known, NODES, GRAIN, data.space)
+    state.counters[UNPROVED] += int(not proved)
+    if found > known:
+        for i in range(K):
+            target[i] = data.space.best[i] + (0 if data.preemptive else target[i])
     return np.inf
+
+
+@kernel
+def _all_fit(state: State, target: Int) -> bool:
+    """Whether all jobs fit together: then all run."""
+    K, R = state.demand.shape
+    for r in range(R):
+        used = 0.0  # exact up to the capacity (`rota.capacity.units`), and no sum is too large
+        for i in range(K):
+            used += float(state.system[i]) * state.demand[i, r]
+        if used > state.capacity[r]:
+            return False
+    for i in range(K):
+        target[i] = state.system[i]
+    return True
 
 
 def max_weight_data(system: System, policy: MaxWeight) -> MaxWeightData:

@@ -3,9 +3,9 @@
 Compiled by numba for each policy, and the same code runs uncompiled for a decision function in plain Python. All state is in arrays, so
 the engine can stop between any two events and go on: arrivals come in chunks, and memory is bounded by the jobs present.
 
-Jobs of a type are a doubly linked list from old to new; the running ones are its front. Running jobs are in a binary heap by the time they
-end, with their positions known, so that one that yields can be taken out. Of events at the same time, completions come first, then the
-policy's timer, then arrivals.
+Jobs of a type are a doubly linked list from old to new; the running ones are its front. Those that end next are in a binary heap, and one
+that yields can be taken out wherever it is (`rota.simulation.heap`). Of events at the same time, completions come first, then the policy's
+timer, then arrivals.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ import numpy as np
 
 from rota.arrays import Array, Int
 from rota.decide import job_lists
-from rota.decide.state import ALL, ARRIVAL, CHANGE, COMPLETION, KIND, NONE, START, SWITCHING, TIMER, TYPE, State, youngest_running
+from rota.decide.state import ALL, ARRIVAL, CHANGE, COMPLETION, KIND, START, SWITCHING, TIMER, TYPE, State, youngest_running
 from rota.kernel import kernel, large_kernel, prefetch
-from rota.simulation.heap import close_hole, insert, order, remove
+from rota.simulation.heap import bring_near, close_hole, insert, put_aside, remove
 from rota.simulation.server import (
+    BACK,
     BEGUN,
     CHANGED,
     EVENTS,
     HOLE,
+    HORIZON,
     IN_BATCH,
     LOGGED,
     NEXT_ARRIVAL,
     NEXT_JOB,
     RUNNING,
     STOP,
-    UNORDERED,
     UNUSED,
     WAKE,
     WITH_JOBS,
@@ -144,26 +145,27 @@ def arrive(state: State, server: Server, tally: Tally, i: int, size: float, esti
     numbers, now = server.numbers, state.clock[0]
     numbers[UNUSED] -= 1
     job = server.unused[numbers[UNUSED]]
-    server.kind[job], server.arrival[job], server.size[job], server.remaining[job] = i, now, size, size
-    state.sequence[job], state.estimate[job] = numbers[NEXT_JOB], estimate
-    numbers[NEXT_JOB] += 1
-    server.position[job] = -1
+    new = server.jobs[job]
+    new["kind"], new["position"], new["sequence"] = i, -1, numbers[NEXT_JOB]
+    new["arrival"], new["size"], new["remaining"], new["estimate"] = now, size, size, estimate
     link(state, job, i)
     count_area(state, tally, i)
     state.system[i] += 1
     tally.arrived[i] += 1
     state.event[KIND], state.event[TYPE] = ARRIVAL, i
     if logging:
-        write(server, now, ARRIVE, i, state.sequence[job])
+        write(server, now, ARRIVE, i, numbers[NEXT_JOB])
+    numbers[NEXT_JOB] += 1
 
 
 @kernel
 def finish(state: State, server: Server, tally: Tally, now: float, logging: bool) -> None:
     """The running job that ends first leaves."""
     job = server.heap[0]
-    i = server.kind[job]
+    done = server.jobs[job]
+    i = done["kind"]
     state.clock[0] = now
-    server.position[job] = -1
+    done["position"] = -1
     server.numbers[HOLE] = 1
     unlink(state, job, i)
     count_area(state, tally, i)
@@ -173,37 +175,35 @@ def finish(state: State, server: Server, tally: Tally, now: float, logging: bool
         state.free[r] += state.demand[i, r]
     server.unused[server.numbers[UNUSED]] = job
     server.numbers[UNUSED] += 1
-    record(tally, i, state.sequence[job], now - server.arrival[job], server.size[job])
+    record(tally, i, done["sequence"], now - done["arrival"], done["size"])
     state.event[KIND], state.event[TYPE] = COMPLETION, i
     if logging:
-        write(server, now, FINISH, i, state.sequence[job])
+        write(server, now, FINISH, i, done["sequence"])
 
 
 @kernel
 def obey(state: State, target: Int, server: Server, tally: Tally, logging: bool) -> None:
     """Makes the running jobs match the target: first the youngest yield, then the oldest waiting start."""
-    scope = state.scope[0]
-    if scope == NONE:
-        return
+    scope, times, numbers = state.scope[0], server.times, server.numbers
+    first, behind = 0, target.shape[0]
     if scope != ALL:
-        if state.running[scope] > target[scope]:
-            preempt(state, server, tally, scope, state.running[scope] - target[scope], logging)
-        elif state.running[scope] < target[scope]:
-            start(state, server, tally, scope, target[scope] - state.running[scope], logging)
-        return
+        first, behind = max(scope, 0), scope + 1  # of one type, or none
     yielding = 0
-    for i in range(target.shape[0]):
+    for i in range(first, behind):
         yielding += max(state.running[i] - target[i], 0)
     if yielding > 0:
-        server.numbers[UNORDERED] = int(8 * yielding > server.numbers[RUNNING])  # with many changes, ordering the heap once is cheaper
-        for i in range(target.shape[0]):
+        close_hole(server)
+        if not times[WAKE] <= times[HORIZON] < np.inf and 8 * yielding > numbers[RUNNING] and 256 * yielding > numbers[BACK]:
+            put_aside(server)  # where so many yield, few end before the timer rings again: only those have to be in order
+        for i in range(first, behind):
             if state.running[i] > target[i]:
                 preempt(state, server, tally, i, state.running[i] - target[i], logging)
-    for i in range(target.shape[0]):
+    for i in range(first, behind):
         if state.running[i] < target[i]:
             start(state, server, tally, i, target[i] - state.running[i], logging)
-    if server.numbers[UNORDERED] == 1:
-        order(server)
+    if times[HORIZON] < times[WAKE]:
+        close_hole(server)
+        bring_near(server, times[WAKE] if times[HORIZON] == -np.inf else np.inf)
 
 
 @kernel
@@ -217,14 +217,14 @@ def start(state: State, server: Server, tally: Tally, i: int, count: int, loggin
         state.free[r] -= count * state.demand[i, r]
     job = state.first_waiting[i]
     for _ in range(count):
-        behind = state.newer[job]
-        if behind >= 0:
-            prefetch(server.arrival, behind)  # it starts next, and may have waited for long
-        remaining, size, estimate = server.remaining[job], server.size[job], state.estimate[job]
+        one = server.jobs[job]
+        behind, remaining, size, estimate = one["newer"], one["remaining"], one["size"], one["estimate"]
+        hint = one["position"]
+        prefetch(server.jobs, -2 - hint if hint < -1 else max(behind, 0))  # it starts soon, and may have waited for long
         insert(server, job, now + remaining)
-        state.finish[job] = now + (estimate if remaining >= size else estimate * (remaining / size))
+        one["finish"] = now + (estimate if remaining >= size else estimate * (remaining / size))
         if logging:
-            write(server, now, STARTED, i, state.sequence[job])
+            write(server, now, STARTED, i, one["sequence"])
         job = behind
     state.first_waiting[i] = job
 
@@ -232,7 +232,6 @@ def start(state: State, server: Server, tally: Tally, i: int, count: int, loggin
 @large_kernel
 def preempt(state: State, server: Server, tally: Tally, i: int, count: int, logging: bool) -> None:
     """The youngest running jobs of a type yield; they go on later where they stopped."""
-    close_hole(server)
     now = state.clock[0]
     count_area(state, tally, i)
     state.running[i] -= count
@@ -240,12 +239,17 @@ def preempt(state: State, server: Server, tally: Tally, i: int, count: int, logg
         state.free[r] += count * state.demand[i, r]
     tally.preemptions[i] += count
     waiting, job = state.first_waiting[i], youngest_running(state, i)
+    one_newer, two_newer, three_newer = -1, -1, -1
     for _ in range(count):
-        server.remaining[job] = max(server.ends[server.position[job]] - now, 0.0)
+        one = server.jobs[job]
+        place, before = one["position"], one["older"]
+        one["remaining"] = max(server.ends[place] - now, 0.0)
         remove(server, job)
+        one["position"] = -2 - three_newer
+        one_newer, two_newer, three_newer = job, one_newer, two_newer
         if logging:
-            write(server, now, PREEMPT, i, state.sequence[job])
-        waiting, job = job, state.older[job]
+            write(server, now, PREEMPT, i, one["sequence"])
+        waiting, job = job, before
     state.first_waiting[i] = waiting
 
 
@@ -317,13 +321,16 @@ def check(state: State, target: Int, server: Server) -> None:
         while job >= 0:
             if job == state.first_waiting[i]:
                 waits = True
-            if (server.position[job] >= 0) == waits:
+            if (server.jobs[job]["position"] >= 0) == waits:
                 raise AssertionError("a waiting job is older than a running one of its type")
             count += 1
             job = state.newer[job]
         if count != state.system[i]:
             raise AssertionError("a job was lost")
-    if running != server.numbers[RUNNING]:
+    heap, size = server.numbers[RUNNING], server.heap.shape[0]
+    for place in range(size - server.numbers[BACK], size):
+        heap += int(server.ends[place] < np.inf)
+    if running != heap:
         raise AssertionError("the heap does not hold the running jobs")
     for r in range(state.free.shape[0]):
         used = 0

@@ -1,72 +1,98 @@
-"""The heap of running jobs, the next to end first, with the place of every job known.
+"""The running jobs: a heap of those that end next, and the others, with the place of every job known.
 
-`Server.heap` and `Server.ends` are the jobs and when they end; `Server.numbers[RUNNING]` is how many. Two shortcuts keep it cheap. The job
-that ends leaves a hole at the top (`numbers[HOLE]`), which the next job to start fills directly. And while many jobs stop and start at
-once the heap is unordered (`numbers[UNORDERED]`) and is put in order at the end.
+`Server.heap` and `Server.ends` are the jobs and when they end. The heap is at the front, `numbers[RUNNING]` jobs. Those that end after
+`times[HORIZON]` are at the back, in any order and with vacant places between them, `numbers[BACK]` places in all. Mostly there are none,
+and the horizon is infinite. But where many jobs stop and start whenever a timer rings, few of them end before it rings again, and only
+those have to be in order.
+
+The job that ends leaves a hole at the top of the heap (`numbers[HOLE]`), which the next job to start mostly fills directly.
 """
 
 from __future__ import annotations
 
-from rota.kernel import kernel
-from rota.simulation.server import HOLE, RUNNING, UNORDERED, Server
+import numpy as np
 
-__all__ = ["close_hole", "insert", "order", "remove"]
+from rota.kernel import kernel
+from rota.simulation.server import BACK, HOLE, HORIZON, RUNNING, VACANT, Server
+
+__all__ = ["bring_near", "close_hole", "insert", "put_aside", "remove"]
 
 
 @kernel
 def insert(server: Server, job: int, end: float) -> None:
-    """Puts a job into the heap of running jobs."""
+    """Puts a job among the running ones."""
     numbers = server.numbers
-    if numbers[HOLE] == 1:
+    if end > server.times[HORIZON]:
+        set_aside(server, job, end)
+    elif numbers[HOLE] == 1:
         numbers[HOLE] = 0
         settle(server, 0, numbers[RUNNING], job, end)
-        return
-    place = numbers[RUNNING]
-    numbers[RUNNING] += 1
-    if numbers[UNORDERED] == 1:
-        server.ends[place], server.heap[place], server.position[job] = end, job, place
     else:
-        rise(server, place, job, end)
+        numbers[RUNNING] += 1
+        rise(server, numbers[RUNNING] - 1, job, end)
 
 
 @kernel
 def remove(server: Server, job: int) -> None:
-    """Takes a job out of the heap, wherever it is; the heap has no hole."""
-    place = server.position[job]
-    server.position[job] = -1
-    if server.numbers[UNORDERED] == 1:
-        server.numbers[RUNNING] -= 1
-        if place < server.numbers[RUNNING]:
-            move(server, server.numbers[RUNNING], place)
-    else:
+    """Takes a job out, wherever it is; the heap has no hole."""
+    place = server.jobs[job]["position"]
+    if place < server.numbers[RUNNING]:
         take_out(server, place)
+    else:
+        vacate(server, place)
+    server.jobs[job]["position"] = -1
 
 
 @kernel
-def order(server: Server) -> None:
-    """Makes a heap of the running jobs (Floyd 1964)."""
-    server.numbers[UNORDERED] = 0
-    size = server.numbers[RUNNING]
-    for k in range(size // 2):
-        place = size // 2 - 1 - k
-        sink(server, place, size)
+def set_aside(server: Server, job: int, end: float) -> None:
+    """Puts a job at the back: into a vacant place, or before all others there."""
+    numbers = server.numbers
+    place = numbers[VACANT]
+    if place >= 0:
+        numbers[VACANT] = server.heap[place]
+    else:
+        numbers[BACK] += 1
+        place = server.heap.shape[0] - numbers[BACK]
+    server.ends[place], server.heap[place], server.jobs[job]["position"] = end, job, place
 
 
 @kernel
-def sink(server: Server, place: int, size: int) -> None:
-    """Lets the job at a place of the heap sink to where it belongs."""
-    job, end = server.heap[place], server.ends[place]
-    while True:
-        child = 2 * place + 1
-        if child >= size:
-            break
-        if child + 1 < size:
-            child += int(server.ends[child + 1] < server.ends[child])
-        if server.ends[child] >= end:
-            break
-        move(server, child, place)
-        place = child
-    server.ends[place], server.heap[place], server.position[job] = end, job, place
+def vacate(server: Server, place: int) -> None:
+    """Makes a place at the back vacant."""
+    server.ends[place], server.heap[place] = np.inf, server.numbers[VACANT]
+    server.numbers[VACANT] = place
+
+
+@kernel
+def put_aside(server: Server) -> None:
+    """Puts all jobs of the heap, which has no hole, at the back; it stays empty until `bring_near`."""
+    for place in range(server.numbers[RUNNING]):
+        set_aside(server, server.heap[place], server.ends[place])
+    server.numbers[RUNNING] = 0
+    server.times[HORIZON] = -np.inf
+
+
+@kernel
+def bring_near(server: Server, horizon: float) -> None:
+    """Moves the horizon on, and puts the jobs that end before it into the heap, which has no hole."""
+    numbers, first = server.numbers, server.heap.shape[0] - server.numbers[BACK]
+    server.times[HORIZON] = horizon
+    ends = server.ends[first:]
+    for start in range(0, ends.shape[0], 32):
+        block = ends[start : start + 32]
+        near = 0
+        for k in range(block.shape[0]):  # most blocks have none, and counting takes less time than testing each
+            near += int(block[k] <= horizon)
+        for k in range(block.shape[0] if near > 0 else 0):
+            end = block[k]
+            if end <= horizon and end < np.inf:
+                place = first + start + k
+                job = server.heap[place]
+                vacate(server, place)
+                numbers[RUNNING] += 1
+                rise(server, numbers[RUNNING] - 1, job, end)
+    if horizon == np.inf:
+        numbers[BACK], numbers[VACANT] = 0, -1
 
 
 @kernel
@@ -112,7 +138,7 @@ def rise(server: Server, place: int, job: int, end: float) -> None:
             break
         move(server, parent, place)
         place = parent
-    server.ends[place], server.heap[place], server.position[job] = end, job, place
+    server.ends[place], server.heap[place], server.jobs[job]["position"] = end, job, place
 
 
 @kernel
@@ -120,4 +146,4 @@ def move(server: Server, origin: int, place: int) -> None:
     """Copies an entry of the heap to another place."""
     server.ends[place] = server.ends[origin]
     server.heap[place] = server.heap[origin]
-    server.position[server.heap[place]] = place
+    server.jobs[server.heap[place]]["position"] = place

@@ -14,9 +14,12 @@ from rota.model.workload import Chunk
 from rota.simulation.compiled import runner_of
 from rota.simulation.engine import FULL_LOG
 from rota.simulation.server import (
+    BACK,
     BEGUN,
     EVENTS,
+    HORIZON,
     IN_BATCH,
+    JOB,
     LOGGED,
     NEXT_ARRIVAL,
     NEXT_JOB,
@@ -24,6 +27,7 @@ from rota.simulation.server import (
     RUNNING,
     TIMES,
     UNUSED,
+    VACANT,
     WITH_JOBS,
     Server,
 )
@@ -33,29 +37,13 @@ __all__ = ["Run"]
 
 _LOG = 1 << 16
 
-# The data of one job share one cache line: with many jobs waiting, memory access takes most of the time.
-_JOB = np.dtype(
-    [
-        ("kind", np.int32),
-        ("position", np.int32),
-        ("older", np.int32),
-        ("newer", np.int32),
-        ("sequence", np.int64),
-        ("arrival", np.float64),
-        ("size", np.float64),
-        ("remaining", np.float64),
-        ("estimate", np.float64),
-        ("finish", np.float64),
-    ]
-)
-
 
 def _aligned(jobs: int) -> Any:
     """An array for this many jobs, each in a cache line of its own."""
-    line = _JOB.itemsize
+    line = JOB.itemsize
     space = np.zeros((jobs + 1) * line, dtype=np.uint8)
     first = -space.ctypes.data % line
-    return space[first : first + jobs * line].view(_JOB)
+    return space[first : first + jobs * line].view(JOB)
 
 
 class Run:
@@ -76,16 +64,12 @@ class Run:
         self.log: list[Array] = []
         self._log_jobs = log_jobs  # the first jobs, of which everything is logged; 0 once all of them have left
         self._log_from = 0  # the first job that is logged
-        self._jobs = np.zeros(0, dtype=_JOB)
+        self._jobs = np.zeros(0, dtype=JOB)
         self.engine = runner_of(decider.decide, compiled, check)
         self.state = new_state(system, decider, seeded(seed))
         empty_int, empty = np.empty(0, dtype=np.int64), np.empty(0)
         self.server = Server(
-            kind=empty_int,
-            arrival=empty,
-            size=empty,
-            remaining=empty,
-            position=empty_int,
+            jobs=self._jobs,
             heap=empty_int,
             ends=empty,
             unused=empty_int,
@@ -93,6 +77,7 @@ class Run:
             times=np.full(TIMES, np.inf),
             log=np.empty((_LOG if log_jobs else 0, 4)),
         )
+        self.server.numbers[VACANT] = -1
         self.target = np.zeros(len(system.names), dtype=np.int64)
         self.tally: Tally = new_tally(len(system.names), 0, (batch_jobs - 1).bit_length())
 
@@ -165,7 +150,7 @@ class Run:
         server, order = self.server, np.argsort(ends, kind="stable")  # a sorted array is a heap
         server.heap[: len(jobs)], server.ends[: len(jobs)] = jobs[order], ends[order]
         self._jobs["position"][jobs[order]] = np.arange(len(jobs))
-        server.numbers[RUNNING] = len(jobs)
+        server.numbers[RUNNING], server.numbers[BACK], server.numbers[VACANT], server.times[HORIZON] = len(jobs), 0, -1, np.inf
 
     def stop_counting(self) -> None:
         """Jobs that come from now on do not count; those that came do, whenever they end."""
@@ -200,14 +185,11 @@ class Run:
 
     def _make_room(self, arriving: int) -> None:
         """Doubles the places for jobs until a whole chunk fits beside those present."""
-        have, server, state = len(self.server.kind), self.server, self.state
+        have, server, state = len(self._jobs), self.server, self.state
         free = int(server.numbers[UNUSED])
         if free >= arriving:
             return
         need = max(2 * have, have + arriving - free, 1024)
-
-        def grown(array: Any) -> Any:
-            return np.concatenate([array, np.zeros(need - have, dtype=array.dtype)])
 
         jobs = _aligned(need)
         jobs[:have] = self._jobs
@@ -218,29 +200,28 @@ class Run:
             sequence=jobs["sequence"],
             finish=jobs["finish"],
             estimate=jobs["estimate"],
-            keys=grown(state.keys),
-            places=grown(state.places),
+            keys=np.zeros(need),
+            places=np.zeros(need, dtype=np.int64),
         )
-        unused = grown(server.unused)
+        unused = np.zeros(need, dtype=np.int64)
+        unused[:free] = server.unused[:free]
         unused[free : free + need - have] = np.arange(need - 1, have - 1, -1)  # low places are used first
         server.numbers[UNUSED] = free + need - have
-        self.server = server._replace(
-            kind=jobs["kind"],
-            arrival=jobs["arrival"],
-            size=jobs["size"],
-            remaining=jobs["remaining"],
-            position=jobs["position"],
-            heap=grown(server.heap),
-            ends=grown(server.ends),
-            unused=unused,
-        )
+        # Memory that is never used is never touched: what is new is not written, and scratch is not copied.
+        self.server = server._replace(jobs=jobs, heap=np.zeros(2 * need, dtype=np.int64), ends=np.zeros(2 * need), unused=unused)
+        near, back = int(server.numbers[RUNNING]), 2 * have - int(server.numbers[BACK])
+        self.server.heap[:near], self.server.ends[:near] = server.heap[:near], server.ends[:near]
+        if back < 2 * have:
+            far = back + np.flatnonzero(server.ends[back:] < np.inf)
+            places = np.r_[:near, far]
+            self._put_in_service(server.heap[places], server.ends[places])
 
     def _make_rows(self, jobs: int) -> None:
         """Makes the arrays large enough for the batches of this many jobs."""
         tally, need = self.tally, max(jobs, 0) // self.batch_jobs + 1
         if len(tally.rows) >= need:
             return
-        fresh = new_tally(len(self.system.names), max(need, min(2 * len(tally.rows), need + 64)))
+        fresh = new_tally(len(self.system.names), max(need, 2 * len(tally.rows)))
         for old, new in ((tally.rows, fresh.rows), (tally.areas, fresh.areas), (tally.span, fresh.span)):
             new[: len(old)] = old
         self.tally = tally._replace(rows=fresh.rows, areas=fresh.areas, span=fresh.span)
@@ -288,14 +269,14 @@ class Run:
 
     def count_unfinished(self) -> Int:
         """Counts the jobs that are still here with the time they have been here so far; returns how many of each type (K,)."""
-        present = np.ones(len(self.server.kind), dtype=bool)
+        present = np.ones(len(self._jobs), dtype=bool)
         present[self.server.unused[: self.server.numbers[UNUSED]]] = False
         present &= (self.state.sequence >= 0) & (self.state.sequence < self.tally.numbers[LIMIT])
         jobs = np.flatnonzero(present)
-        kinds, ages = self.server.kind[jobs], self.now - self.server.arrival[jobs]
-        position = self.server.position[jobs]
-        left = np.where(position >= 0, self.server.ends[position] - self.now, self.server.remaining[jobs])
-        waits, slowdown = np.maximum(ages - (self.server.size[jobs] - left), 0.0), ages / np.maximum(self.server.size[jobs], 1e-300)
+        here = self._jobs[jobs]
+        kinds, ages, position = here["kind"], self.now - here["arrival"], here["position"]
+        left = np.where(position >= 0, self.server.ends[position] - self.now, here["remaining"])
+        waits, slowdown = np.maximum(ages - (here["size"] - left), 0.0), ages / np.maximum(here["size"], 1e-300)
         measured = np.column_stack([np.ones_like(ages), ages, ages**2, waits, waits**2, slowdown, slowdown**2])
         np.add.at(self.tally.rows, (self.state.sequence[jobs] >> int(self.tally.numbers[SHIFT]), kinds), measured)
         return np.bincount(kinds, minlength=len(self.system.names))
