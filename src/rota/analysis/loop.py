@@ -25,8 +25,8 @@ from dataclasses import dataclass
 
 import numba as nb
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from rota.analysis.qbd import first_passage, rate_matrix, tail_moments, tail_probabilities
 from rota.analysis.queue import TypeQueue
@@ -60,7 +60,8 @@ def loop_decay_rate(queue: TypeQueue) -> float:
             raise NotConverged("no decay rate below 1 was found: is the load below 1?")
     if turn(near) >= 0:  # closer to `low` than floats can resolve: a queue that hardly ever leaves its slowest state
         return low
-    return low + float(np.exp(brentq(lambda log_above: turn(np.exp(log_above)), np.log(near), np.log(far), xtol=1e-15, rtol=1e-15)))
+    solve = scipy.optimize.brentq
+    return low + float(np.exp(solve(lambda log_above: turn(np.exp(log_above)), np.log(near), np.log(far), xtol=1e-15, rtol=1e-15)))
 
 
 @dataclass(frozen=True)
