@@ -17,7 +17,7 @@ def told(found: rota.Best) -> list:
 
 
 def test_the_best_is_found_and_others_are_dropped():
-    """MaxWeight beats First-Fit and a rota on the paper's server: they get fewer jobs than were allowed, and the means agree with `compare`."""
+    """MaxWeight beats First-Fit and a rota on the paper's server: they get fewer jobs than allowed; the means agree with `compare`."""
     found = rota.find_best(PAPER, ["first-fit", SLOW, "max-weight"], jobs=400_000, seed=1)
     assert found.decided
     assert [one.verdict for one in found.contenders] == ["best", "worse", "worse"]

@@ -55,6 +55,20 @@ def test_the_mean_is_the_exact_one():
     assert split.interval == pytest.approx(runs.interval, rel=1.0)
 
 
+def test_a_queue_that_grows_grows_in_most_runs():
+    """Above load 1 there is no mean, and the growth is that of the work that is too much; one run of eight may look so by chance."""
+    busy = rota.simulate(MM1.replace(arrival_rate=[1.3]), "fcfs", jobs=80_000, replications=4)
+    assert not busy.stable
+    assert busy.growth == pytest.approx(0.3, rel=0.1)
+    slow = rota.MSR([(0, 0, 2), (1, 4, 0)], (0.5, 0.5), "none", 0.3)
+    paper = rota.read_system("examples/paper.toml").scaled(load=0.7)
+    seed = next(seed for seed in range(100) if not rota.simulate(paper, slow, jobs=5000, seed=seeds_of(seed, 8)[0]).stable)
+    joined = rota.simulate(paper, slow, jobs=40_000, seed=seed, replications=8)
+    assert joined.stable
+    assert joined.growth == 0
+    assert joined.growing == ()
+
+
 def test_one_run_is_one_run():
     """One replication is the plain simulation, bit for bit."""
     plain, one = (rota.simulate(MM1, "fcfs", jobs=20_000, seed=4, replications=n) for n in (None, 1))
@@ -71,7 +85,7 @@ def test_pairs_of_split_runs():
 
 
 def test_fewer_runs_near_load_one():
-    """The closer to load 1 the longer a queue remembers its start, so the fewer runs; none are split at load 1, or if nothing is left out."""
+    """The closer to load 1 the longer a queue remembers its start, so the fewer runs: one at load 1, or if nothing is left out."""
     numbers = [runs_for(MM1.replace(arrival_rate=[load]), rota.FCFS(), 1_000_000) for load in (0.5, 0.9, 0.95, 0.98, 1.0)]
     assert numbers[0] == MOST_RUNS
     assert numbers == sorted(numbers, reverse=True)

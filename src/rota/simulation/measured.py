@@ -2,7 +2,7 @@
 
 Independent runs of the same length are joined by putting their batches one after the other. The residuals of the joined series have the
 spectral density of a single run, as long as each run is long against the time over which its queue is correlated, so the intervals of
-`rota.simulation.statistics` hold for it as for one long run.
+`rota.simulation.statistics` hold for it as for one long run. A queue counts as growing if it grew in half of the runs.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["FEWEST", "About", "Measured", "Rates", "result_of", "too_little"]
 
 FEWEST = 100  # jobs of a type, for a mean of them
+_MANY_GROW = 0.5  # of several runs: a short one may look as if it grew, but not many of them
 _UNKNOWN_PART = 0.05  # of the jobs present that may be of types of which too little is known
 
 
@@ -87,7 +88,7 @@ def result_of(runs: Sequence[Measured], about: About, elapsed: float, *, interru
     """The result of one run, or of independent runs together."""
     system, finite, K = about.system, about.finite, len(about.system.names)
     rows, areas, lengths = (np.concatenate([getattr(run, name) for run in runs]) for name in ("rows", "areas", "lengths"))
-    growing = np.any([run.growing for run in runs], axis=0)
+    growing = np.mean([run.growing for run in runs], axis=0) >= _MANY_GROW
     unfinished, arrived = sum(run.unfinished for run in runs), sum(run.arrived for run in runs)
     total_time, jobs = float(lengths.sum()), sum(run.jobs for run in runs)
     counts = rows[:, :, COUNT]
@@ -132,7 +133,7 @@ def result_of(runs: Sequence[Measured], about: About, elapsed: float, *, interru
         unfinished=np.asarray(unfinished),
         warmup=sum(run.left_out for run in runs) / max(jobs, 1),
         stable=not unsettled,
-        growth=max(run.growth for run in runs),
+        growth=float(np.mean([run.growth for run in runs])) if growing.any() else 0.0,
         growing=tuple(names[growing]),
         unknown=tuple(names[unknown]),
         interrupted=interrupted,

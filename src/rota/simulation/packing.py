@@ -66,6 +66,6 @@ def _measured(
 ) -> Measured:
     run = Playing(system, policy, workload, seed, jobs, start=start)
     run.play(jobs)
-    run.finish()
+    run.finish(patient=True)
     run.measuring.give_up()
     return run.measured(warmup)

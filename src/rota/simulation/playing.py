@@ -100,13 +100,16 @@ class Playing:
         """Ends `play`, which another thread may be in, after the piece that it is at."""
         self._stopped.set()
 
-    def finish(self) -> None:
-        """No more jobs count. Goes on until those that count are done, or it is clear that they will not be."""
+    def finish(self, *, patient: bool = False) -> None:
+        """No more jobs count. Goes on until those that count are done, or it is clear that they will not be.
+
+        `patient`: also if the queue looks as if it grew, which in one of several runs may be chance.
+        """
         measuring, stream = self.measuring, self._stream
         if measuring.finite or stream.ended:
             measuring.play_to_the_end()
             return
-        if not measuring.stop_counting():
+        if not measuring.stop_counting() and not patient:
             return
         more = max(int(_AFTER * measuring.done), 40 * _PIECE)
         while more > 0 and not measuring.all_done and not self._stopped.is_set():
@@ -141,7 +144,7 @@ def play_all(runs: Sequence[Playing], to: int, tell: Callable[[], None], *, fini
     def one(run: Playing) -> None:
         run.play(to)
         if finish:
-            run.finish()
+            run.finish(patient=True)
 
     runs[0].play(min(_PIECE, to))  # compiles, once for all
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
