@@ -253,7 +253,7 @@ def _verdict(one: _Entry, best: _Entry | None, until: float, looks: int, *, last
         return "best"
     apart = _difference(one, best, looks)
     if apart.mean > apart.interval:
-        return "worse"
+        return "open" if last else "worse"  # at the end: only in the last round, or it would have been dropped
     return "level" if abs(apart.mean) + apart.interval <= until * _mean(best.result) else "open"
 
 
