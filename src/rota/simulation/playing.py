@@ -1,7 +1,7 @@
 """A run that can be looked at and prolonged; several runs at once.
 
 Nothing that is measured depends on the clock or on the number of cores: a run is cut into pieces that take a moment each only so that
-Ctrl-C is noticed and progress can be told.
+Ctrl-C is noticed and progress can be shown.
 """
 
 from __future__ import annotations
