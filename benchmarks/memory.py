@@ -3,7 +3,7 @@
     python -m benchmarks memory             the first two, in fresh processes whose compiled code is on disk
     python -m benchmarks memory --replay    the month too: a made file of 0.9 GB, some minutes
 
-Resident memory counts pages of libraries that other processes share; *own* is what only this process has. *Largest* is the most at any time.
+Resident memory counts pages of libraries that processes share; *own* is what only this process has. *Largest* is the most at any time.
 """
 
 from __future__ import annotations
