@@ -35,6 +35,25 @@ def test_the_command_line_starts_with_next_to_nothing():
     assert done.stdout.strip() == ""
 
 
+def test_a_simulation_loads_what_it_needs():
+    """A system simulated under a named policy loads numba, and no solver, tables, charts or parts of scipy beside those of numba itself.
+
+    Each of these takes 5 to 70 MB.
+    """
+    program = """
+import sys
+import rota
+
+system = rota.System([3, 3, 3], [[3, 1, 1], [1, 1, 1], [1, 2, 1]], [0.1, 0.2, 0.2], [1.0, 1.0, 1.0])
+assert rota.simulate(system, "first-fit", jobs=20_000).interval > 0
+assert rota.compare(system, ["first-fit", "fcfs"], jobs=20_000).best is not None
+unwanted = {"altair", "highspy", "pandas", "polars", "pyarrow", "rich", "scipy.optimize", "scipy.sparse", "scipy.special", "scipy.stats"}
+print(*sorted(unwanted & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True)
+    assert done.stdout.strip() == ""
+
+
 @pytest.mark.parametrize("name", rota.__all__)
 def test_every_public_name_resolves(name):
     """Each name of `rota.__all__` is there, under its own name where it has one, and is shown by dir()."""

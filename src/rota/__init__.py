@@ -92,12 +92,14 @@ _HOME = {
     "Tuned": "rota.tuning",
     "tune_adaptive": "rota.tuning",
     "StallingMaxWeight": "rota.policy",
+    "Best": "rota.simulation",
     "Comparison": "rota.simulation",
     "Jobs": "rota.simulation",
     "Result": "rota.simulation",
     "Start": "rota.simulation",
     "compare": "rota.simulation",
     "compare_pair": "rota.simulation",
+    "find_best": "rota.simulation",
     "read_result": "rota.simulation",
     "replicate": "rota.simulation",
     "save_result": "rota.simulation",
@@ -208,12 +210,14 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.policy import save_policy as save_policy
     from rota.process import ModulatingProcess as ModulatingProcess
     from rota.process import build_process as build_process
+    from rota.simulation import Best as Best
     from rota.simulation import Comparison as Comparison
     from rota.simulation import Jobs as Jobs
     from rota.simulation import Result as Result
     from rota.simulation import Start as Start
     from rota.simulation import compare as compare
     from rota.simulation import compare_pair as compare_pair
+    from rota.simulation import find_best as find_best
     from rota.simulation import read_result as read_result
     from rota.simulation import replicate as replicate
     from rota.simulation import save_result as save_result

@@ -30,6 +30,32 @@ def test_json_is_the_comparison_of_python(capsys):
     assert "powers of two" in printed.err
 
 
+def test_until_finds_the_best(capsys):
+    """--until prints verdicts, the same as in Python; with --json too. A table of different numbers of jobs is not written."""
+    arguments = ["compare", PAPER, "fcfs", "first-fit", "max-weight", "--jobs", "200000", "--until", "2%"]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "the queue grows" in printed
+    assert "max-weight is best, at 95 %" in printed
+    assert main([*arguments, "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    found = rota.find_best(rota.read_system(PAPER), ["fcfs", "first-fit", "max-weight"], jobs=200_000, until=0.02)
+    assert fields["decided"] is found.decided is True
+    assert [(row["policy"], row["verdict"], row["jobs"]) for row in fields["policies"]] == [
+        (one.label, one.verdict, one.result.jobs) for one in found.contenders
+    ]
+    assert main([*arguments, "--output", "table.csv"]) == 2
+    assert "does not go with --output" in capsys.readouterr().err
+
+
+def test_until_that_is_not_decided(capsys):
+    """Few jobs leave it open, which is said; if no policy is stable, the exit code is 1."""
+    assert main(["compare", PAPER, "first-fit", "easy", "--jobs", "2000", "--until", "0.01%"]) == 0
+    assert "Not decided" in capsys.readouterr().out
+    assert main(["compare", PAPER, "fcfs", "--jobs", "100000", "--until", "1%"]) == 1
+    assert "under every policy" in capsys.readouterr().err
+
+
 def test_table(tmp_path, capsys):
     """The table has a row per policy, with a dash for the best and the word for an unstable one."""
     file = tmp_path / "policy.json"

@@ -85,6 +85,24 @@ def test_until(light, capsys):
     assert fields["jobs"] < 1_000_000
 
 
+def test_until_as_a_percentage(light, capsys):
+    """5% is 0.05; the result is that of Python. Anything else is refused by name."""
+    assert main(["simulate", light, "first-fit", "--until", "5%", "--until-types", "10%", "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    found = rota.simulate(rota.read_system(light), "first-fit", until=0.05, until_types=0.1)
+    assert (fields["jobs"], fields["mean_response_time"]) == (found.jobs, found.mean_response_time)
+    assert main(["simulate", light, "first-fit", "--until", "half"]) == 2
+    assert '"half" must be a part' in capsys.readouterr().err
+
+
+def test_split_over_runs(light, capsys):
+    """--replications auto prints the tables of one run, and says over how many the jobs were split."""
+    assert main(["simulate", light, "first-fit", "--jobs", "200000", "--replications", "auto"]) == 0
+    assert capsys.readouterr().out.startswith("first-fit: 200,000 jobs in 4 runs, ")
+    assert main(["simulate", light, "first-fit", "--jobs", "1000", "--replications", "3", "--until", "1%"]) == 2
+    assert "unless it is auto" in capsys.readouterr().err
+
+
 def test_unstable(tmp_path, capsys):
     """A queue that grows gives null for every mean, a word on standard error, and exit code 1."""
     file = tmp_path / "busy.toml"

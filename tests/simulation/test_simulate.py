@@ -423,7 +423,7 @@ def test_the_pace_of_the_machine_does_not_show(monkeypatch):
     """However the jobs are cut into pieces, which depends on the speed of the machine, the result is the same, bit for bit."""
     runs = []
     for patience in (1e-9, 1e9):
-        monkeypatch.setattr(sys.modules["rota.simulation.simulate"], "_PATIENCE_S", patience)
+        monkeypatch.setattr(sys.modules["rota.simulation.playing"], "_PATIENCE_S", patience)
         runs.append(rota.simulate(paper_example(0.8), "max-weight", jobs=30_000, seed=3))
     slow, fast = (vars(result) for result in runs)
     for name in slow.keys() - {"time_s", "system", "policy"}:

@@ -13,7 +13,7 @@ Nothing is as large as the number of slots but one array, so that hundreds of th
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaln
+import scipy
 
 from rota.analysis.queue import TypeQueue, erlang_c
 from rota.analysis.solution import QueueLength
@@ -63,7 +63,7 @@ def solve_erlang(queue: TypeQueue) -> QueueLength:
 def _levels_below(k: int, offered: float, top: float) -> Array:
     """P(Q = 0), …, P(Q = k−1) from P(Q = k), by logarithms: k!/q! a^{q−k} may be beyond any float."""
     # Where no job ever waits, to the accuracy of floats, the law is that of Poisson.
-    log_top = np.log(top) if top > 0 else -offered + k * np.log(offered) - gammaln(k + 1.0)
+    log_top = np.log(top) if top > 0 else -offered + k * np.log(offered) - scipy.special.gammaln(k + 1.0)
     q = np.arange(k, dtype=np.float64)
-    law: Array = np.exp(log_top + gammaln(k + 1.0) - gammaln(q + 1) + (q - k) * np.log(offered))
+    law: Array = np.exp(log_top + scipy.special.gammaln(k + 1.0) - scipy.special.gammaln(q + 1) + (q - k) * np.log(offered))
     return law

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import gammainc, gammaln
+import scipy
 
 from rota.arrays import Array
 from rota.errors import BadSpec, Problem
@@ -46,7 +45,7 @@ class TimeLaw:
             if float(self.tail(jump)) <= 1 - p < float(self.tail(np.nextafter(jump, 0.0))):
                 return jump
         longest = 1.01 * self.mean / (1 - p)  # Markov's inequality: P(T > t) ≤ E[T]/t
-        return float(brentq(lambda t: float(self.tail(t)) - (1 - p), 0.0, longest, xtol=1e-14 * longest, rtol=1e-13))
+        return float(scipy.optimize.brentq(lambda t: float(self.tail(t)) - (1 - p), 0.0, longest, xtol=1e-14 * longest, rtol=1e-13))
 
 
 def poisson_range(a: float) -> tuple[int, int]:
@@ -60,7 +59,7 @@ def poisson_weights(a: float, first: int, last: int) -> Array:
     n = np.arange(first, last)
     if a == 0:
         return np.where(n == 0, 1.0, 0.0)
-    weights: Array = np.exp(n * np.log(a) - a - gammaln(n + 1.0))
+    weights: Array = np.exp(n * np.log(a) - a - scipy.special.gammaln(n + 1.0))
     return weights
 
 
@@ -72,7 +71,7 @@ def poisson_mixture(w: Array, r: float, a: float) -> float:
     first, last = poisson_range(a)
     last = min(last, M)
     head = float(poisson_weights(a, first, last) @ w[first:last]) if first < last else 0.0
-    beyond = float(gammainc(M, a * r))
+    beyond = float(scipy.special.gammainc(M, a * r))
     if beyond == 0 or w[M] <= 0:
         return head
     return head + float(np.exp(np.log(w[M]) - M * np.log(r) - a * (1 - r) + np.log(beyond)))

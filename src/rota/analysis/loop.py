@@ -40,7 +40,7 @@ The decay rate η of the tail is the root in (0, 1) of Σ_s log f_s(η) = Σ_s l
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from rota.analysis.contour import Contour, around
 from rota.analysis.queue import TypeQueue
@@ -84,7 +84,8 @@ def loop_decay_rate(queue: TypeQueue) -> float:
             raise NotConverged("no decay rate below 1 was found: is the load below 1?")
     if turn(near) >= 0:  # closer to `low` than floats can resolve: a queue that hardly ever leaves its slowest state
         return low
-    return low + float(np.exp(brentq(lambda log_above: turn(np.exp(log_above)), np.log(near), np.log(far), xtol=1e-15, rtol=1e-15)))
+    solve = scipy.optimize.brentq
+    return low + float(np.exp(solve(lambda log_above: turn(np.exp(log_above)), np.log(near), np.log(far), xtol=1e-15, rtol=1e-15)))
 
 
 def solve_loop(queue: TypeQueue, *, single_server: bool = False) -> QueueLength:

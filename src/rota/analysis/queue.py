@@ -24,11 +24,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import lu_solve
-from scipy.sparse.linalg import splu
-from scipy.special import gammaincc, gammaln
 
 from rota.arrays import Array
 from rota.model import ArrivalProcess, MarkovianArrivals
@@ -90,15 +87,15 @@ class TypeQueue:
         return self.arrival_rate / self.capacity if self.capacity > 0 else np.inf
 
     @cached_property
-    def plain(self) -> sp.csr_array:
+    def plain(self) -> scipy.sparse.csr_array:
         """Rates of the moves that this type's completions do not trigger (N, N), no diagonal."""
         keep = self.process.trigger != self.type
         N = len(self.process)
         p = self.process
-        return sp.csr_array((p.rate[keep], (p.source[keep], p.target[keep])), shape=(N, N))
+        return scipy.sparse.csr_array((p.rate[keep], (p.source[keep], p.target[keep])), shape=(N, N))
 
     @cached_property
-    def after(self) -> sp.csr_array:
+    def after(self) -> scipy.sparse.csr_array:
         """Where a ring leads (N, N), rows sum to 1: the identity in states whose rings move nothing."""
         N = len(self.process)
         p = self.process
@@ -108,7 +105,7 @@ class TypeQueue:
         rows = np.concatenate([p.source[own], stay])
         columns = np.concatenate([p.target[own], stay])
         values = np.concatenate([p.rate[own] / moving[p.source[own]], np.ones(len(stay))])
-        return sp.csr_array((values, (rows, columns)), shape=(N, N))
+        return scipy.sparse.csr_array((values, (rows, columns)), shape=(N, N))
 
     @cached_property
     def triggers(self) -> NDArray[np.bool_]:
@@ -192,11 +189,11 @@ def relative_completions(process: ModulatingProcess, ring_rate: Array) -> Array:
         delta[order] = -np.concatenate([[0.0], np.cumsum(gained)[:-1]])
     elif N <= DENSE_STATES:
         with one_thread(N):
-            delta = lu_solve(process.potentials, -excess)
+            delta = scipy.linalg.lu_solve(process.potentials, -excess)
     else:
         ones = np.ones((N, 1))
-        bordered = sp.block_array([[process.generator, ones], [process.stationary[None, :], None]], format="csc")
-        delta = splu(bordered).solve(np.append(-excess, 0.0))[:N]
+        bordered = scipy.sparse.block_array([[process.generator, ones], [process.stationary[None, :], None]], format="csc")
+        delta = scipy.sparse.linalg.splu(bordered).solve(np.append(-excess, 0.0))[:N]
     return delta - float(process.stationary @ delta)
 
 
@@ -207,6 +204,7 @@ def erlang_c(servers: float, offered: float) -> float:
     """
     if offered <= 0:
         return 0.0
-    log_inverse = gammaln(servers + 1) + np.log(gammaincc(servers + 1, offered)) + offered - servers * np.log(offered)
+    log_gamma = scipy.special.gammaln(servers + 1) + np.log(scipy.special.gammaincc(servers + 1, offered))  # of Γ(k+1, a)
+    log_inverse = log_gamma + offered - servers * np.log(offered)
     blocking = float(np.exp(-log_inverse))
     return blocking / (1 - offered / servers * (1 - blocking))

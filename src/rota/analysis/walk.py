@@ -14,7 +14,7 @@ All numbers are positive, and none is subtracted. Only levels that hold more tha
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from rota.analysis.queue import TypeQueue
 from rota.arrays import Array, Int
@@ -37,7 +37,7 @@ class Walk:
         self.slots = np.ascontiguousarray(queue.slots, dtype=np.int64)
         self._mu, self._lam = queue.service_rate, queue.arrival_rate if arrivals else 0.0
         self._own, self._until_start = not arrivals, until_start
-        plain = sp.csr_array(queue.plain.shape) if frozen else queue.plain
+        plain = scipy.sparse.csr_array(queue.plain.shape) if frozen else queue.plain
         leaves = queue.ring_rate + plain.sum(axis=1) + self._lam
         self.rate = _SLACK * float(leaves.max()) or 1.0  # θ
         self._stays = 1 - leaves / self.rate
@@ -79,7 +79,7 @@ class Walk:
                 )
 
 
-def _rows(matrix: sp.csr_array, scale: float) -> tuple[Int, Int, Array]:
+def _rows(matrix: scipy.sparse.csr_array, scale: float) -> tuple[Int, Int, Array]:
     """Where each row begins, columns, values."""
     return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data * scale
 

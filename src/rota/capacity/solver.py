@@ -17,17 +17,21 @@ near 1 already stay as they are.)
 
 from __future__ import annotations
 
-import highspy
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from rota.arrays import Array, Int
 from rota.errors import NotConverged
 
+if TYPE_CHECKING:
+    import highspy  # loaded where a program is built: most simulations need none
+
 __all__ = ["MANY", "CoverMaster", "Knapsack", "Master", "NearKnapsack"]
 
 
-_INF = highspy.kHighsInf
+_INF = np.inf  # as HiGHS has it
 _LARGE = 1e6
 _PRIMAL = 4  # HiGHS's number for the primal simplex method
 
@@ -36,6 +40,8 @@ MANY = 50
 
 
 def _quiet() -> highspy.Highs:
+    import highspy
+
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
@@ -43,6 +49,8 @@ def _quiet() -> highspy.Highs:
 
 
 def _run(solver: highspy.Highs, what: str) -> None:
+    import highspy
+
     solver.run()
     status = solver.getModelStatus()
     if status != highspy.HighsModelStatus.kOptimal:
@@ -130,6 +138,8 @@ class Knapsack:
     _SCALE, _TOLERANCE, SLACK = 1e3, 1e-9, 1e-11
 
     def __init__(self, demand: Int, capacity: Int, most: Int) -> None:
+        import highspy
+
         self._demand, self._capacity = demand, capacity
         K, R = demand.shape
         self._index = np.arange(K, dtype=np.int32)
@@ -235,6 +245,8 @@ class NearKnapsack:
     """
 
     def __init__(self, demand: Int, capacity: Int, base: Int, most: Int) -> None:
+        import highspy
+
         K, R = demand.shape
         self._base = base
         self._demand, self._capacity = demand, capacity

@@ -10,12 +10,14 @@ from rota.arguments import whole_file
 from rota.cli.one_server import read_server
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
 from rota.cli.outputs import check_output
-from rota.cli.parameters import Force, JobCount, Json, Loops, OptionalOutput, Seed, SystemFile, WarmupLoops, WorkloadName
+from rota.cli.parameters import Force, JobCount, Json, Loops, OptionalOutput, Part, Seed, SystemFile, WarmupLoops, WorkloadName
 from rota.cli.simulate import progress_text, remark_on_preemption, workload_of
 from rota.display import interval_cells, verdict_cells
 
 if TYPE_CHECKING:
+    from rota.model import Workload
     from rota.simulation import SimulationProgress
+    from rota.simulation.best import Contender, RaceProgress
 
 
 def compare(
@@ -28,6 +30,7 @@ def compare(
     workload: WorkloadName = None,
     loops: Loops = None,
     warmup_loops: WarmupLoops = 0,
+    until: Part = None,
     output: OptionalOutput = None,
     force: Force = False,
     json: Json = False,
@@ -39,6 +42,9 @@ def compare(
     policies
         Names ({policies}), policy files (from: rota design -o),
         your own as module:function, or names that are designed for this system first ({designed}).
+    until
+        Find the best only, with as few jobs as that takes: policies that are clearly worse get fewer, and those whose mean is this near to
+        that of the best (1% or 0.01) are as good. --jobs is then the most of each.
     output
         Write the table to this file too: .csv, .tex (LaTeX), .parquet or .json, by its extension.
     """
@@ -49,6 +55,11 @@ def compare(
         check_table_name(output, "--output")
     system = read_server(file)
     played, warmup = workload_of(workload, loops, warmup_loops, None)
+    if until is not None:
+        if output is not None:
+            raise rota.BadSpec([rota.Problem("--until", "does not go with --output: the policies have different numbers of jobs")])
+        _find_best(system, policies, until, jobs, seed, played, warmup, json)
+        return
     began = time.perf_counter()
     with ProgressLine() as line:
 
@@ -98,3 +109,73 @@ def compare(
         remark(f"{label}: {message}")
     if not found.results:
         raise rota.Infeasible("none of these policies can run on this system")
+
+
+def _find_best(
+    system: rota.System,
+    policies: list[str],
+    until: float,
+    jobs: int | None,
+    seed: int,
+    workload: Workload | None,
+    warmup: float | None,
+    json: bool,
+) -> None:
+    """Which policy is best, and no more."""
+    with ProgressLine() as line:
+
+        def show(at: RaceProgress) -> None:
+            line.update(at.time_s, f"{at.left} policies left, {at.jobs:,} jobs each")
+
+        found = rota.find_best(system, policies, until=until, jobs=jobs, seed=seed, workload=workload, warmup=warmup, progress=show)
+    remark_on_preemption(system, [one.policy for one in found.contenders])
+    rows = [
+        {
+            "policy": one.label,
+            "verdict": one.verdict,
+            "jobs": one.result.jobs,
+            "mean_response_time": one.result.mean_response_time,
+            "interval": one.result.interval,
+            "worse_by": one.worse_by.mean,
+            "worse_interval": one.worse_by.interval,
+            "than": one.than,
+        }
+        for one in found.contenders
+    ]
+    if json:
+        about = {"seed": seed, "until": until, "decided": found.decided, "rounds": found.rounds, "simulated": found.simulated}
+        print_json(finite(about | {"policies": rows, "errors": found.errors}))
+    else:
+        print_table(
+            "Response time",
+            ["policy", "", "jobs", "mean", "±", "worse by", "±", "than"],
+            [
+                (
+                    one.label,
+                    _IN_WORDS[one.verdict],
+                    f"{one.result.jobs:,}",
+                    *interval_cells(one.result.mean_response_time, one.result.interval),
+                    *(("–", "") if not one.than else interval_cells(one.worse_by.mean, one.worse_by.interval, 4)),
+                    one.than,
+                )
+                for one in found.contenders
+            ],
+        )
+        if found.winner is not None:
+            print(f"\n{_conclusion(found, found.winner)}")
+    for label, message in found.errors.items():
+        remark(f"{label}: {message}")
+    if found.winner is None:
+        raise rota.Unstable(found.no_winner())
+
+
+_IN_WORDS = {"best": "best", "level": "as good", "open": "not known", "worse": "worse", "growing": "the queue grows"}
+
+
+def _conclusion(found: rota.Best, best: Contender) -> str:
+    """What was found, in a sentence."""
+    if not found.decided:
+        return f"Not decided at 95 % within {best.result.jobs:,} jobs each."
+    others = sum(one.verdict == "level" for one in found.contenders)
+    level = f", {others} of the others within {found.until:.2%} of its mean" if others else ""
+    return f"{best.label} is best{level}, at 95 %; {found.simulated:,} jobs were simulated in all."

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from cyclopts import Group, Parameter
+from cyclopts import Group, Parameter, Token
+
+
+def _part(_: Any, tokens: Sequence[Token]) -> float:
+    """A part of something: 0.01 or 1%."""
+    text = tokens[0].value.strip()
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise ValueError(f'"{text}" must be a part, as 1% or 0.01') from None
+
 
 RUN_JOBS = Group("Run jobs", sort_key=1)
 
@@ -25,6 +36,7 @@ Force = Annotated[bool, Parameter(negative="", help="Write over what is there al
 
 # -------------------------------------------------------------------------------------------------------------- simulation
 
+Part = Annotated[float | None, Parameter(converter=_part)]
 JobCount = Annotated[int | None, Parameter(help="How many jobs arrive: a million, or all of --workload, if not given.")]
 WorkloadName = Annotated[
     str | None,

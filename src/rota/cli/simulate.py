@@ -6,14 +6,14 @@ import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import rota
 from rota.arguments import whole_file
 from rota.cli.one_server import read_server
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
 from rota.cli.outputs import check_output
-from rota.cli.parameters import Force, JobCount, Json, Loops, Seed, SystemFile, WarmupLoops, WorkloadName
+from rota.cli.parameters import Force, JobCount, Json, Loops, Part, Seed, SystemFile, WarmupLoops, WorkloadName
 from rota.display import interval_cells, number, with_interval
 
 if TYPE_CHECKING:
@@ -32,14 +32,15 @@ def simulate(
     workload: WorkloadName = None,
     loops: Loops = None,
     warmup_loops: WarmupLoops = 0,
-    until: float | None = None,
+    until: Part = None,
+    until_types: Part = None,
     warmup: float | None = None,
     start: str | None = None,
     log: Path | None = None,
     log_jobs: int = 1000,
     force: Force = False,
-    replications: int | None = None,
-    workers: int = 1,
+    replications: int | Literal["auto"] | None = None,
+    workers: int | None = None,
     json: Json = False,
 ) -> None:
     """Simulates a policy: response times with confidence intervals, tails, utilization.
@@ -52,7 +53,10 @@ def simulate(
         A name ({policies}), a policy file (from: rota design -o),
         your own as module:function, or a name that is designed for this system first ({designed}).
     until
-        Stop as soon as the 95 % interval of the mean response time is this narrow, relative to the mean; --jobs is then the most.
+        Stop when the 95 % interval of the mean response time is this narrow, relative to the mean: 1% or 0.01. --jobs is then the most,
+        20 million if not given.
+    until_types
+        The same for the mean response time of every type.
     warmup
         The part of the run to leave out; if not given, a fifth, and nothing of a --workload.
     start
@@ -62,9 +66,10 @@ def simulate(
     log_jobs
         How many jobs to log.
     replications
-        Run this many independent simulations instead of one, and take the interval from their spread.
+        Run this many independent simulations instead of one, and take the interval from their spread. auto: split the jobs over as many
+        runs as their number and the load allow, on all cores.
     workers
-        Processes for --replications; the result does not depend on it.
+        How many of these run at once, in processes: one if not given; with auto in threads, one per core. The result does not depend on it.
     """
     from rota.policy import as_policy
 
@@ -72,10 +77,10 @@ def simulate(
     system = read_server(file)
     played, warmup = workload_of(workload, loops, warmup_loops, warmup)
     present = None if start is None else _counts(start)
-    if replications is not None:
-        if until is not None or log is not None:
-            raise rota.BadSpec([rota.Problem("--replications", "does not go with --until or --log")])
-        _replicate(system, policy, replications, jobs, seed, played, warmup, present, workers, json)
+    if isinstance(replications, int):
+        if until is not None or until_types is not None or log is not None:
+            raise rota.BadSpec([rota.Problem("--replications", "does not go with --until or --log, unless it is auto")])
+        _replicate(system, policy, replications, jobs, seed, played, warmup, present, workers or 1, json)
         return
     chosen = as_policy(policy, system)
     remark_on_preemption(system, [chosen])
@@ -91,8 +96,11 @@ def simulate(
             seed=seed,
             workload=played,
             until=until,
+            until_types=until_types,
             warmup=warmup,
             start=present,
+            replications=replications,
+            workers=workers,
             log_jobs=log_jobs if log is not None else 0,
             progress=show,
         )
@@ -237,7 +245,8 @@ def as_fields(result: rota.Result) -> dict[str, Any]:
 def print_result(result: rota.Result) -> None:
     """The tables of `rota simulate`."""
     system = result.system
-    print(f"{result.name}: {result.jobs:,} jobs, {result.simulated_time:.6g} units of time, seed {result.seed}")
+    split = f" in {result.runs} runs" if result.runs > 1 else ""
+    print(f"{result.name}: {result.jobs:,} jobs{split}, {result.simulated_time:.6g} units of time, seed {result.seed}")
     if result.start is not None:
         print(f"At time 0: {result.start.in_words(system.names)}.")
     if not result.stable:

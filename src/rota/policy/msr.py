@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.sparse.csgraph import connected_components
 
 from rota.arrays import Array, Int
 from rota.display import html_table, html_title, number, per_cent, rota_rows
@@ -231,7 +231,7 @@ def _generator(generator: ArrayLike, n: int) -> Array:
 
 def is_strongly_connected(rates: Array) -> bool:
     """Whether every state is reached from every other along positive rates."""
-    return bool(connected_components(rates > 0, directed=True, connection="strong")[0] == 1)
+    return bool(scipy.sparse.csgraph.connected_components(rates > 0, directed=True, connection="strong")[0] == 1)
 
 
 def _choice_problems(preemption: object, opening: object, empty_slots: object) -> list[Problem]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.csgraph import connected_components
 
 from rota.arrays import Array, Int
 from rota.capacity import fits
@@ -86,7 +86,7 @@ def check_process(system: System, process: ModulatingProcess) -> None:
     require_fit(system, process.held, "state")
     _check_completions(system, process)
     # An MSR policy has an irreducible process (Definition MSR); else its long run depends on where it begins.
-    count, part = connected_components(process.generator, directed=True, connection="strong")
+    count, part = scipy.sparse.csgraph.connected_components(process.generator, directed=True, connection="strong")
     if count > 1:
         other = int(np.argmax(part != part[0]))
         raise Infeasible(

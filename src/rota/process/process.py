@@ -15,10 +15,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import lu_factor
-from scipy.sparse.linalg import splu
 
 from rota.arrays import Array, Int
 from rota.display import html_table, html_title, number, per_cent
@@ -71,12 +69,12 @@ class ModulatingProcess:
         return np.bincount(self.source, weights=self.rate, minlength=len(self)).astype(np.float64)
 
     @cached_property
-    def generator(self) -> sp.csr_array:
+    def generator(self) -> scipy.sparse.csr_array:
         """The infinitesimal generator G (N, N), sparse."""
         N = len(self)
         rows = np.concatenate([self.source, np.arange(N)])
         columns = np.concatenate([self.target, np.arange(N)])
-        return sp.csr_array((np.concatenate([self.rate, -self.exit_rate]), (rows, columns)), shape=(N, N))
+        return scipy.sparse.csr_array((np.concatenate([self.rate, -self.exit_rate]), (rows, columns)), shape=(N, N))
 
     @cached_property
     def loop(self) -> Int | None:
@@ -107,15 +105,15 @@ class ModulatingProcess:
         elif N <= DENSE_STATES:
             law = stationary_law(self.generator.toarray())
         else:
-            balance = sp.vstack([self.generator.T.tocsr()[:-1], np.ones((1, N))], format="csc")
-            law = splu(balance).solve(np.append(np.zeros(N - 1), 1.0))
+            balance = scipy.sparse.vstack([self.generator.T.tocsr()[:-1], np.ones((1, N))], format="csc")
+            law = scipy.sparse.linalg.splu(balance).solve(np.append(np.zeros(N - 1), 1.0))
         law.flags.writeable = False
         return law
 
     @cached_property
     def potentials(self) -> tuple[Array, Int]:
         """The factors (LU) of G − 1·stationary, which is not singular, for G Δ = b with stationary·Δ = 0: the same for all types."""
-        factors, pivots = lu_factor(self.generator.toarray() - self.stationary)
+        factors, pivots = scipy.linalg.lu_factor(self.generator.toarray() - self.stationary)
         return factors, pivots
 
     @property

@@ -1,6 +1,7 @@
 """The event engine, workloads, statistics (warm-up, confidence intervals, quantiles), and comparisons on the same jobs."""
 
 from rota.policy import POLICY_NAMES, as_policy
+from rota.simulation.best import Best, Contender, find_best
 from rota.simulation.compare import Comparison, Difference, compare, compare_pair, compare_relative
 from rota.simulation.replicate import Replications, replicate
 from rota.simulation.result import Result
@@ -12,7 +13,9 @@ from rota.simulation.workload import Jobs, PoissonArrivals
 
 __all__ = [
     "POLICY_NAMES",
+    "Best",
     "Comparison",
+    "Contender",
     "Difference",
     "Jobs",
     "PoissonArrivals",
@@ -26,6 +29,7 @@ __all__ = [
     "compare_pair",
     "compare_relative",
     "enough_jobs",
+    "find_best",
     "read_result",
     "replicate",
     "save_result",

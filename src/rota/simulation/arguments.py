@@ -20,7 +20,13 @@ LEAST_JOBS = 100
 
 
 def checked_run(
-    system: object, jobs: object, seed: object, until: object = None, warmup: object = None, log_jobs: object = 0
+    system: object,
+    jobs: object,
+    seed: object,
+    until: object = None,
+    warmup: object = None,
+    log_jobs: object = 0,
+    until_types: object = None,
 ) -> tuple[int | None, int, int]:
     """The number of jobs, the seed and the number of jobs to log; raises `BadSpec` with every problem."""
     problems: list[Problem] = []
@@ -30,8 +36,9 @@ def checked_run(
     for place, value, least in (("jobs", jobs, LEAST_JOBS), ("seed", seed, 0), ("log_jobs", log_jobs, 0)):
         with _kept(problems):
             found.append(None if value is None and place == "jobs" else whole(place, value, least))
-    if until is not None and not (is_real(until) and 0 < until < 1):  # type: ignore[operator]
-        problems.append(Problem("until", "must be between 0 and 1", until))
+    for place, value in (("until", until), ("until_types", until_types)):
+        if value is not None and not (is_real(value) and 0 < value < 1):  # type: ignore[operator]
+            problems.append(Problem(place, "must be between 0 and 1", value))
     if warmup is not None and not (is_real(warmup) and 0 <= warmup < 1):  # type: ignore[operator]
         problems.append(Problem("warmup", "must be at least 0 and below 1", warmup))
     if problems:

@@ -24,7 +24,7 @@ from rota.simulation.statistics import difference_interval
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Comparison", "Difference", "compare", "compare_pair", "compare_relative"]
+__all__ = ["Comparison", "Difference", "chosen_policies", "compare", "compare_pair", "compare_relative", "labels_of"]
 
 
 @dataclass(frozen=True)
@@ -133,9 +133,9 @@ def compare(
     found: dict[str, Result] = {}
     errors: dict[str, str] = {}
     checked_run(system, jobs, seed, warmup=warmup)
-    chosen = _chosen(policies, system, errors)
+    chosen = chosen_policies(policies, system, errors)
     workload = None if workload is None else as_workload(workload, system)
-    for label, policy in zip(_labels([policy_name(policy) for policy in chosen]), chosen, strict=True):
+    for label, policy in zip(labels_of([policy_name(policy) for policy in chosen]), chosen, strict=True):
 
         def tell(at: SimulationProgress, label: str = label) -> None:
             if progress is not None:
@@ -150,7 +150,7 @@ def compare(
     return Comparison(tuple(found.values()), errors, tuple(found))
 
 
-def _chosen(policies: Sequence[Policy | str | Path], system: System, errors: dict[str, str]) -> list[Policy]:
+def chosen_policies(policies: Sequence[Policy | str | Path], system: System, errors: dict[str, str]) -> list[Policy]:
     """The policies; why one cannot be designed for this system is added to the errors."""
     given = policy_list(policies)
     known = [
@@ -165,7 +165,7 @@ def _chosen(policies: Sequence[Policy | str | Path], system: System, errors: dic
     return chosen
 
 
-def _labels(names: list[str]) -> list[str]:
+def labels_of(names: list[str]) -> list[str]:
     """The names, with a number where one comes more than once."""
     return [f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name for k, name in enumerate(names)]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import pickle
 from collections.abc import Callable, Sized
 from concurrent.futures import ProcessPoolExecutor
@@ -19,10 +18,11 @@ from rota.errors import BadSpec, Problem
 from rota.model import System, Workload
 from rota.policy import FCFS, Policy, as_policy, draws
 from rota.simulation.arguments import checked_run
-from rota.simulation.measuring import FEWEST, too_little
+from rota.simulation.measured import FEWEST, too_little
 from rota.simulation.named import as_workload
+from rota.simulation.packing import packed
 from rota.simulation.result import Result
-from rota.simulation.simulate import enough_jobs, simulate
+from rota.simulation.simulate import enough_jobs, seeds_of, simulate
 from rota.simulation.start import Counts, Start, checked_start
 from rota.simulation.statistics import spread_interval
 
@@ -146,7 +146,7 @@ def replicate(
         raise BadSpec([Problem("workload", rule, workload)])
     if jobs is None and not isinstance(workload, Sized):
         jobs = enough_jobs(system, JOBS) if workload is None else JOBS
-    seeds = [int(child) for child in np.random.SeedSequence(seed).generate_state(replications)]
+    seeds = seeds_of(seed, replications)
     begin_state = None if start is None else checked_start(system, policy, start)
     work = [(system, policy, jobs, each, warmup, workload, begin_state) for each in seeds]
     results: list[Result] = []
@@ -157,7 +157,7 @@ def replicate(
                 progress(len(results))
     else:
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            for result in pool.map(_unpacked, [_packed(task) for task in work]):
+            for result in pool.map(_unpacked, [packed(task) for task in work]):
                 results.append(replace(result, policy=policy))
                 if progress is not None:
                     progress(len(results))
@@ -172,19 +172,5 @@ def _one(task: _Task) -> Result:
     return simulate(system, policy, jobs=jobs, seed=seed, warmup=warmup, workload=workload, start=start)
 
 
-def _packed(task: _Task) -> bytes:
-    """A task as bytes for another process; cloudpickle includes functions and classes of a notebook or a script."""
-    try:
-        packer = importlib.import_module("cloudpickle")
-    except ImportError:
-        packer = pickle
-    try:
-        return packer.dumps(task)  # type: ignore[no-any-return]
-    except Exception as error:  # anything that an object of the user raises
-        hint = "pip install cloudpickle, " if packer is pickle else ""
-        rule = f"the policy or the workload cannot go to another process ({error}): {hint}put it into a module of its own, or use workers=1"
-        raise BadSpec([Problem("workers", rule)]) from error
-
-
-def _unpacked(packed: bytes) -> Result:
-    return replace(_one(pickle.loads(packed)), policy=FCFS())  # pickle may fail on a custom policy; the caller has it
+def _unpacked(task: bytes) -> Result:
+    return replace(_one(pickle.loads(task)), policy=FCFS())  # pickle may fail on a custom policy; the caller has it

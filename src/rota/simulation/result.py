@@ -81,6 +81,7 @@ class Result:
     log: pl.DataFrame | None = field(default=None, repr=False)
     start: Start | None = None  # the state that it began in, if that was given
     response_time_quantile_intervals: dict[float, float] = field(default_factory=dict)
+    runs: int = 1  # independent runs that the jobs were split over
 
     @property
     def name(self) -> str:

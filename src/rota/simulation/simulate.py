@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sized
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence, Sized
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from rota.errors import Infeasible
+from rota.arguments import whole
+from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import System
-from rota.model.workload import Chunk, Workload
+from rota.model.workload import Workload
 from rota.policy import Policy, as_policy
-from rota.simulation.arguments import checked_chunks, checked_run
+from rota.simulation.arguments import checked_run
 from rota.simulation.compiled import will_compile
-from rota.simulation.measuring import Measuring
+from rota.simulation.measured import result_of
 from rota.simulation.named import as_workload
+from rota.simulation.packing import in_processes, is_plain
+from rota.simulation.playing import Playing, play_all
 from rota.simulation.result import Result
+from rota.simulation.splitting import runs_for, shortest_run
 from rota.simulation.start import Counts, Start, checked_start
 from rota.simulation.statistics import WARMUP
-from rota.simulation.streams import SystemArrivals
-from rota.simulation.workload import initial_jobs
+from rota.simulation.until import FIRST_LOOK, Until
 
-__all__ = ["JOBS", "Result", "SimulationProgress", "enough_jobs", "simulate"]
+__all__ = ["JOBS", "Result", "SimulationProgress", "enough_jobs", "seeds_of", "simulate"]
 
 JOBS = 1_000_000  # of a workload without end
 _OF_A_TYPE = 500  # jobs of the rarest type, if that takes no more than …
 _MOST_JOBS = 20_000_000
 _TIME_SCALES = 500  # how often the longest time scale of bursts goes into a run, at least
 _LONGEST_SIZES = 50  # how often the longest mean size goes into a run, at least
-_SHORT = 5.0  # mean sizes that warm-up takes at least; if it is shorter, the run does not begin empty
-_PATIENCE_S = 0.2  # how long the engine runs on between two checks for progress and Ctrl-C
-_AFTER = 0.25  # more jobs, relative to those that count, that may come until those that count are done
-_PIECE = 256  # jobs, of these
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,11 @@ def simulate(
     seed: int = 0,
     workload: Workload | str | Path | None = None,
     until: float | None = None,
+    until_types: float | None = None,
     warmup: float | None = None,
     start: Start | Counts | None = None,
+    replications: int | Literal["auto"] | None = None,
+    workers: int | None = None,
     log_jobs: int = 0,
     check: bool = False,
     progress: Callable[[SimulationProgress], None] | None = None,
@@ -67,57 +70,126 @@ def simulate(
     A name such as "nMSR" or "improved" (`rota.policy.DESIGNED_NAMES`) is designed for the system first.
     A `workload` that has an end is played until its last job is done, and every job counts. Otherwise `jobs` jobs count (a million, or more
     if a type is rare: see `enough_jobs`); with `until`, as many as make the 95 % interval of the mean response time that narrow relative
-    to the mean, but at most `jobs`. Of a workload without end the first fifth is warm-up and does not count, unless `warmup` says
+    to the mean, but at most `jobs` (20 million if not given), and with `until_types`, as many as make that of every type so narrow. Of a
+    workload without end the first fifth is warm-up and does not count, unless `warmup` says
     another part; jobs go on coming until those that count are done. With `start`, jobs are there at time 0 (`Start`, or their numbers by
-    type): nothing is warm-up, and they do not count, but those that come after them do. The first `log_jobs` jobs are logged event by event
-    (those that were there have negative numbers). `check` verifies
+    type): nothing is warm-up, and they do not count, but those that come after them do.
+
+    `replications`: the jobs are split over this many independent runs, each with its own warm-up, as many of them at once as there are
+    `workers`, one per core if not given; their number does not change the result by a bit. "auto": as many runs as the system, the policy
+    and the jobs allow, up to 8, see `rota.simulation.splitting`.
+
+    The first `log_jobs` jobs are logged event by event (those that were there have negative numbers). `check` verifies
     the laws of the engine after every event (slow). Ctrl-C ends the run; what was measured so far is returned.
     """
-    jobs, seed, log_jobs = checked_run(system, jobs, seed, until, warmup, log_jobs)
+    jobs, seed, log_jobs = checked_run(system, jobs, seed, until, warmup, log_jobs, until_types)
     policy = as_policy(policy, system)
     workload = None if workload is None else as_workload(workload, system)
     if workload is None and system.arrival_rate.sum() == 0:
         raise Infeasible("no jobs arrive: there is nothing to simulate")
     begin_state = None if start is None else checked_start(system, policy, start)
     warmup = 0.0 if begin_state is not None and warmup is None else warmup
-    finite = isinstance(workload, Sized)
     if isinstance(workload, Sized):
         jobs = min(jobs or len(workload), len(workload))
         if jobs == 0:
             raise Infeasible("the workload has no jobs: there is nothing to simulate")
-    jobs = jobs or (enough_jobs(system) if workload is None else JOBS)
-    measuring = Measuring(system, policy, seed, jobs, finite=finite, poisson=workload is None, log_jobs=log_jobs, check=check)
-    stream = _Stream(checked_chunks(workload or SystemArrivals(), system, measuring.workload_seed))
-    begin = time.perf_counter()
-    interrupted, reached = False, None if until is None else False
-    if progress is not None and will_compile(measuring.run.engine):
-        progress(SimulationProgress(0, jobs if until is None else None, 0.0, np.inf, 0.0, compiling=True))
-    if begin_state is not None:
-        measuring.begin_in(begin_state)
-    elif workload is None and _is_short(system, jobs):
-        kinds, sizes = initial_jobs(system, measuring.initial_seed)
-        measuring.run.begin_with(kinds, sizes, sizes)
+    rule = None if until is None and until_types is None else Until(until, until_types)
+    usual = enough_jobs(system) if workload is None else JOBS
+    jobs = jobs or (usual if rule is None else _MOST_JOBS)
+    n = _runs(replications, workload, log_jobs, lambda: runs_for(system, policy, min(jobs, usual), warmup))
+    each, workers = -(-jobs // n), None if workers is None else whole("workers", workers, 1)
+    if n > 1 and is_plain(policy) and rule is None:
+        began = time.perf_counter()
+        parts = in_processes(system, policy, workload, seeds_of(seed, n), each, warmup, begin_state, workers)
+        about = Playing(system, policy, workload, seed, each).measuring.about()._replace(start=begin_state)
+        return result_of(parts, about, time.perf_counter() - began)
+    shortest = n * shortest_run(system, policy, warmup) if replications == "auto" and n > 1 else 0
+    first = None if rule is None else int(min(max(FIRST_LOOK, shortest), jobs))
+    runs = [
+        Playing(
+            *(system, policy, workload, one, each),
+            start=begin_state,
+            log_jobs=log_jobs,
+            check=check,
+            first_look=None if first is None else -(-first // n),
+        )
+        for one in ([seed] if n == 1 else seeds_of(seed, n))
+    ]
+    return _played(runs, seed, each, rule, usual, first or jobs, warmup, workers, progress)
+
+
+def _runs(replications: int | str | None, workload: Workload | None, log_jobs: int, auto: Callable[[], int]) -> int:
+    """How many runs there shall be."""
+    same = isinstance(workload, Sized) or getattr(workload, "fixed", False)
+    if replications is None or (replications == "auto" and (same or log_jobs)):
+        return 1
+    if replications == "auto":
+        return auto()
+    if isinstance(replications, str):
+        raise BadSpec([Problem("replications", 'must be a whole number or "auto"', replications)])
+    n = whole("replications", replications, 1)
+    if n > 1 and same:
+        rule = "gives every run the same jobs: it cannot be split into independent runs; leave out replications, or use rota.replicate"
+        raise BadSpec([Problem("workload", rule, workload)])
+    if n > 1 and log_jobs:
+        raise BadSpec([Problem("log_jobs", "goes with one run only: leave out replications", log_jobs)])
+    return n
+
+
+def seeds_of(seed: int, runs: int) -> list[int]:
+    """The seeds of independent runs."""
+    return [int(child) for child in np.random.SeedSequence(seed).generate_state(runs)]
+
+
+def _played(
+    runs: Sequence[Playing],
+    seed: int,
+    each: int,
+    rule: Until | None,
+    usual: int,
+    target: int,
+    warmup: float | None,
+    workers: int | None,
+    progress: Callable[[SimulationProgress], None] | None,
+) -> Result:
+    """Plays runs of `each` jobs, or until the rule is met: first to `target` jobs together."""
+    n, began, width = len(runs), time.perf_counter(), np.inf
+    jobs = None if rule is not None else n * each
+    if progress is not None and will_compile(runs[0].measuring.run.engine):
+        progress(SimulationProgress(0, jobs, 0.0, np.inf, 0.0, compiling=True))
+
+    def tell() -> None:
+        if progress is not None:
+            elapsed = time.perf_counter() - began
+            rate = sum(run.events for run in runs) / max(elapsed, 1e-9)
+            progress(SimulationProgress(sum(run.done for run in runs), jobs, rate, width, elapsed))
+
+    def joined(interrupted: bool = False) -> Result:
+        about = runs[0].measuring.about()._replace(seed=seed)
+        return result_of([run.measured(warmup) for run in runs], about, time.perf_counter() - began, interrupted=interrupted)
+
+    interrupted = False
     try:
-        for chunk in _pieces(stream, jobs, measuring):
-            measuring.feed(chunk)
-            elapsed = time.perf_counter() - begin
-            width = np.inf
-            if until is not None and measuring.ready():
-                partial = measuring.result(warmup, elapsed)
-                width = partial.interval / partial.mean_response_time if partial.stable else np.inf
-            if progress is not None:
-                rate = measuring.run.events / max(elapsed, 1e-9)
-                progress(SimulationProgress(measuring.done, jobs if until is None else None, rate, width, elapsed))
-            if until is not None and width <= until:
-                reached = True
+        while rule is not None:
+            play_all(runs, min(-(-target // n), each), tell, workers=workers)
+            done = sum(run.done for run in runs)
+            partial = joined()
+            width = partial.interval / partial.mean_response_time if partial.stable else np.inf
+            look = rule.next_look(done, partial)
+            hopeless = not partial.stable and done >= usual  # as a run of the usual length would find it
+            if look is None or hopeless or done >= n * each or any(run.ended for run in runs):
                 break
-        _finish(measuring, stream)
+            target = look
+        play_all(runs, each if rule is None else 0, tell, finish=True, workers=workers)
     except KeyboardInterrupt:
-        if not measuring.done_any():
+        runs = [run for run in runs if run.measuring.done_any()]
+        if not runs:
             raise
         interrupted = True
-    measuring.give_up()
-    return measuring.result(warmup, time.perf_counter() - begin, interrupted=interrupted, reached=reached)
+    for run in runs:
+        run.measuring.give_up()
+    result = joined(interrupted)
+    return result if rule is None else replace(result, reached=rule.excess(result) <= 1)
 
 
 def enough_jobs(system: System, jobs: int = JOBS) -> int:
@@ -132,61 +204,3 @@ def enough_jobs(system: System, jobs: int = JOBS) -> int:
     lasts = max(_LONGEST_SIZES * longest, _TIME_SCALES * bursts)
     needed = max(_OF_A_TYPE / (1 - WARMUP) * rate.sum() / rate.min(), rate.sum() * lasts)
     return int(max(min(np.ceil(needed), _MOST_JOBS), jobs))
-
-
-def _is_short(system: System, jobs: int) -> bool:
-    """Whether warm-up is too short to fill the server with jobs of the longest mean size."""
-    longest = (1 / system.service_rate[system.arrival_rate > 0]).max()
-    return bool(WARMUP * jobs / system.arrival_rate.sum() < _SHORT * longest)
-
-
-def _finish(measuring: Measuring, stream: _Stream) -> None:
-    """Goes on until the jobs that count are done, or it is clear that they will not be."""
-    if measuring.finite or stream.ended:
-        measuring.play_to_the_end()
-        return
-    if not measuring.stop_counting():
-        return
-    more = max(int(_AFTER * measuring.done), 40 * _PIECE)
-    while more > 0 and not measuring.all_done:
-        chunk = stream.take(_PIECE)
-        if chunk is None:
-            measuring.drain()
-            return
-        measuring.run.feed(chunk)
-        more -= len(chunk.times)
-
-
-class _Stream:
-    """A workload from which pieces of any length are taken."""
-
-    def __init__(self, chunks: Iterator[Chunk]) -> None:
-        self._chunks = chunks
-        self._chunk: Chunk | None = None
-        self._at = 0
-        self.ended = False
-
-    def take(self, most: int) -> Chunk | None:
-        """The next jobs, at most this many; None if there are no more."""
-        while self._chunk is None or self._at == len(self._chunk.times):
-            self._chunk, self._at = next(self._chunks, None), 0
-            if self._chunk is None:
-                self.ended = True
-                return None
-        part = slice(self._at, self._at + most)
-        self._at = min(self._at + most, len(self._chunk.times))
-        times, kinds, sizes, estimates = self._chunk
-        return Chunk(times[part], kinds[part], sizes[part], estimates[part])
-
-
-def _pieces(stream: _Stream, jobs: int, measuring: Measuring) -> Iterator[Chunk]:
-    """The first `jobs` jobs, in pieces that take a moment each, so that Ctrl-C is noticed; none reaches over the end of a segment."""
-    pace = 256.0
-    while measuring.done < jobs:
-        piece = stream.take(min(jobs - measuring.done, int(pace), measuring.segment_end - measuring.done))
-        if piece is None:
-            return
-        began = time.perf_counter()
-        yield piece
-        taken = max(time.perf_counter() - began, 1e-6)
-        pace = min(max(_PATIENCE_S * len(piece.times) / taken, 16.0), 16.0 * pace)

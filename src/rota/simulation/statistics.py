@@ -22,9 +22,9 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from scipy.stats import t as student
 
 from rota.arrays import Array, Int
+from rota.simulation.student import student_quantile
 from rota.simulation.tally import bucket_values
 
 __all__ = [
@@ -92,7 +92,7 @@ def widening(comparisons: int) -> float:
     """By how much 95 % intervals of long runs are made wider, so that this many hold at once."""
     _, variance = _fit(_GROUPS)
     freedom = _freedom(variance)
-    return float(student.ppf(_level(comparisons), freedom) / student.ppf(_level(1), freedom))
+    return float(student_quantile(_level(comparisons), freedom) / student_quantile(_level(1), freedom))
 
 
 def spread_interval(sums: Array, counts: Array) -> Array:
@@ -100,13 +100,13 @@ def spread_interval(sums: Array, counts: Array) -> Array:
     n, total = len(sums), np.asarray(counts.sum(axis=0), dtype=np.float64)
     ratio = np.divide(sums.sum(axis=0), total, out=np.full_like(total, np.nan), where=total > 0)
     spread = np.asarray((sums - ratio * counts).std(axis=0, ddof=1))
-    return np.asarray(student.ppf(0.5 + CONFIDENCE / 2, n - 1) * np.sqrt(n) * spread / total)
+    return np.asarray(student_quantile(0.5 + CONFIDENCE / 2, n - 1) * np.sqrt(n) * spread / total)
 
 
 def _total_interval(residuals: Array, comparisons: int = 1) -> float:
     """The half-width for the sum of a series of mean 0."""
     variance, freedom = _total_variance(residuals)
-    return float(student.ppf(_level(comparisons), freedom) * np.sqrt(variance))
+    return float(student_quantile(_level(comparisons), freedom) * np.sqrt(variance))
 
 
 def _level(comparisons: int) -> float:
@@ -204,7 +204,7 @@ def quantile_interval(parts: Int, probability: float) -> float:
     place = int(np.searchsorted(np.cumsum(total), np.ceil(probability * jobs - 1e-9)))
     below = parts[:, : place + 1].sum(axis=1)
     density, freedom = _autoregression(below - below.sum() / jobs * counts)
-    h = float(student.ppf(_level(1), freedom) * np.sqrt(len(parts) * density) / jobs)
+    h = float(student_quantile(_level(1), freedom) * np.sqrt(len(parts) * density) / jobs)
     if not probability + h < 1:
         return np.inf
     low, middle, high = quantiles(total, (max(probability - h, 0.0), probability, probability + h))

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
-import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rota.arrays import Array, Int
 from rota.errors import BadSpec, Problem
+from rota.kernel import compiled
 from rota.model import Exponential, SizeDistribution, System
 from rota.model.workload import CHUNK, Chunk
 
@@ -83,7 +84,7 @@ def _alias(shares: Array) -> tuple[Array, Int]:
     return keep, alias
 
 
-@nb.njit(cache=True)
+@partial(compiled, _nrt=False, nogil=True)  # several simulations at once draw their jobs on all cores
 def _fill(
     times: Array,
     kinds: Int,
