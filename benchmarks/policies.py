@@ -7,7 +7,7 @@
     python -m benchmarks policies --decisions              # microseconds per event with ten types, decisions included
 
 Queue-driven rotas are tuned with one seed; all policies are then simulated on jobs of another one, the same for all.
-A trace is tuned on its first half, and all are judged on its second, from an empty server. Its jobs have an end, so every policy has a mean.
+A trace is tuned on its first half, and all are judged on its second, from an empty server; its jobs have an end, so all have a mean.
 """
 
 from __future__ import annotations

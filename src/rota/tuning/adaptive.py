@@ -18,7 +18,7 @@ them, relative to the better one of MaxWeight and First-Fit at that pace, which 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
@@ -115,7 +115,8 @@ def tune_adaptive(
         raise Unstable(
             f"the system load {best.load:.4g} is not below 1: no policy is stable; scale arrivals by less than {1 / best.load:.4g}"
         )
-    jobs = enough_jobs(system, _JOBS) if jobs is None else whole("jobs", jobs, FEWEST_JOBS)
+    fewest = _SHORTEST if isinstance(workload, Sized) else FEWEST_JOBS
+    jobs = enough_jobs(system, _JOBS) if jobs is None else whole("jobs", jobs, fewest)
     seen, unseen = two_parts(workload, system, jobs)
     faster: list[Workload] = []
     if isinstance(seen, Jobs) and isinstance(unseen, Jobs):
