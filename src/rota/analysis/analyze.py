@@ -29,7 +29,7 @@ from rota.analysis.phase_type import phase_count as size_phases
 from rota.analysis.phase_type import solve_phase_type
 from rota.analysis.qbd import solve_levels, solve_qbd
 from rota.analysis.queue import TypeQueue
-from rota.analysis.response import ResponseTime, erlang_response, uniform_rate, uniform_response
+from rota.analysis.response import ResponseTime, erlang_response, quantile_of_mixture, uniform_rate, uniform_response
 from rota.analysis.solution import QueueLength, empty_queue
 from rota.analysis.transient import mean_queue_at
 from rota.analysis.window import MANY_LEVELS, lowest_level, solve_window
@@ -357,10 +357,7 @@ class Analysis:
             return erlang_response(queue)
         if queue.arrivals is not None:
             queue = condensed(queue)
-        N, beta = len(self.process) if queue.arrivals is None else phase_count(queue), queue.max_parallel
-        levels, step_s = cost_by_level(N, beta), cost_of_step(N, beta)
-        # How many steps it takes is not known before; those of a mean response time are a fair guess.
-        time_s = levels.time_s + step_s * uniform_rate(queue) * queue.bounds()[0] / queue.arrival_rate
+        N, beta, levels, step_s, time_s = self._cost_of_law(queue)
         if not levels.affordable or time_s > LONGEST_S:
             raise Infeasible(
                 f"the law of the response time of {name!r} needs {N:,} phases and {beta:,} boundary levels, "
@@ -377,6 +374,21 @@ class Analysis:
                 f"which is too much to call its law exact (load {queue.load:.6g}): simulate"
             )
         return law
+
+    def _cost_of_law(self, queue: TypeQueue) -> tuple[int, int, Cost, float, float]:
+        """Phases, levels and cost of the law of a response time, the seconds of a step, and those in all, about."""
+        N, beta = len(self.process) if queue.arrivals is None else phase_count(queue), queue.max_parallel
+        levels, step_s = cost_by_level(N, beta), cost_of_step(N, beta)
+        # How many steps it takes is not known before; those of a mean response time are a fair guess.
+        return N, beta, levels, step_s, levels.time_s + step_s * uniform_rate(queue) * queue.bounds()[0] / queue.arrival_rate
+
+    @property
+    def laws_time_s(self) -> float:
+        """Seconds that the laws of the response times of all types take, about; infinite if they need too much memory."""
+        self.require_stable()
+        queues = [queue for queue in self.queues if queue.arrival_rate > 0 and not (has_constant_slots(queue) and queue.arrivals is None)]
+        costs = [self._cost_of_law(queue if queue.arrivals is None else condensed(queue)) for queue in queues]
+        return sum(time_s if levels.affordable else np.inf for _, _, levels, _, time_s in costs)
 
     def _require_exponential(self, i: int, what: str) -> None:
         if self._phases(self.queues[i]) is not None:
@@ -410,6 +422,12 @@ class Analysis:
         arrives = self.system.arrival_rate > 0
         laws = [self.response_time_distribution(i) if arrives[i] else None for i in range(len(arrives))]
         return {p: np.array([np.nan if law is None else law.quantile(p) for law in laws]) for p in levels}
+
+    def response_time_quantiles(self, levels: Sequence[float] = (0.5, 0.95, 0.99)) -> dict[float, float]:
+        """By level p: the time within which a part p of all jobs is done, whatever their type. For exponential sizes."""
+        share = self.system.arrival_rate / self.system.arrival_rate.sum()
+        laws = [(share[i], self.response_time_distribution(i)) for i in range(len(share)) if share[i] > 0]
+        return {p: quantile_of_mixture(laws, p) for p in levels}
 
     @property
     def response_time(self) -> Array:
