@@ -26,8 +26,10 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
+from llvmlite.binding import add_symbol
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
+from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
 from numba.core.types import NamedTuple, NamedUniTuple
 
 try:
@@ -115,10 +117,21 @@ class _Cache(FunctionCache):
         for place in self._places():
             self._use(place, sig)
             with suppress(OSError):
-                found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+                found = self._read(sig, target_context)
                 if found is not None:
                     return found
         return None
+
+    def _read(self, sig: Any, target_context: Any) -> Any:
+        """Loads machine code from the place that is in use, or None."""
+        if self.dispatcher.targetoptions.get("_nrt", True):
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        # Numba would first load all that it can compile and compile its own runtime, which takes 50 MB and half a second. Machine code that
+        # allocates nothing needs only the addresses of functions that unpack arguments. Whatever is compiled later loads the rest itself.
+        for name, address in _nrt_python.c_helpers.items():
+            add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
     def _use(self, place: str, sig: Any) -> None:
         code = digest_of(self.dispatcher)

@@ -17,6 +17,7 @@ VERBS = {
     "plan": ["plan", PAPER, "-o"],
     "design": ["design", PAPER, "-o"],
     "optimal": ["optimal", PAPER, "-o"],
+    "tune": ["tune", PAPER, "-o"],
     "simulate": ["simulate", PAPER, "fcfs", "--log"],
     "sweep": ["sweep", PAPER, "--policies", "fcfs", "--seeds", "1", "-o"],
     "reproduce": ["reproduce", "queues", "--effort", "smoke", "-o"],
@@ -40,7 +41,7 @@ def no_work(tmp_path, monkeypatch):
     def work(*_arguments, **_options):
         raise AssertionError("work was begun")
 
-    for place in ("rota.plan", "rota.design_policy", "rota.optimal_policy", "rota.simulate", "rota.study.sweep"):
+    for place in ("rota.plan", "rota.design_policy", "rota.optimal_policy", "rota.tune_adaptive", "rota.simulate", "rota.study.sweep"):
         monkeypatch.setattr(place, work)
     for place in ("rota.traces.write_borg_month", "rota.traces.grouping.group_types", "rota.report.reproduced.redraw"):
         monkeypatch.setattr(place, work)
@@ -82,6 +83,7 @@ VALUES = {"SOURCE": "log.csv", "POLICY": "fcfs", "POLICIES": "fcfs", "--policies
 QUICK = {
     "plan": ["--jobs", "5000", "--tuning", "0.1", "--optimum", "0", "--no-html"],
     "optimal": ["--time-limit", "5"],
+    "tune": ["--jobs", "20000"],
     "simulate": ["--jobs", "2000"],
     "compare": ["--jobs", "2000"],
     "sweep": ["--jobs", "2000", "--seeds", "1", "--workers", "0"],

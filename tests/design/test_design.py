@@ -163,7 +163,7 @@ def test_close_is_the_default():
 
 def test_an_unknown_objective():
     """A misspelt objective is refused with the choices."""
-    with pytest.raises(rota.BadSpec, match='objective: must be "close", "response-time" or "load"'):
+    with pytest.raises(rota.BadSpec, match='objective: must be "close", "response-time", "load" or "p95"'):
         design_policy(paper_example(0.9), objective="latency")
 
 

@@ -15,6 +15,7 @@ from live_service import finished, open_service, plan_of, play
 from live_service import run as submit
 from reference_simulator import Given, assert_agrees
 from rota.decide import Description, Rule, built_in, decider_of, describe, new_state, seeded, suits
+from rota.errors import Infeasible
 from rota.policy import (
     DESIGNED_NAMES,
     POLICY_NAMES,
@@ -35,6 +36,7 @@ from rota.report.style import policy_shape
 from rota.simulation import POLICY_NAMES as NAMES_OF_SIMULATION
 from rota.study import MSR_NAMES, grid, repeat
 from rota.study.plan_choice import title_of
+from rota.study.plan_growth import limit_of
 from rota.study.plan_policies import policies_of
 from rota.study.runs import measure
 from toy_policy import RECORD, LastTypeFirst, last_type_first
@@ -150,6 +152,20 @@ def test_all_are_drawn():
 def test_the_table_in_the_docs():
     """The table of policies is what the records say, line by line."""
     assert policy_table() in (DOCS / "explanation" / "policies.md").read_text(encoding="utf-8")
+
+
+def test_stability_with_backfilling_is_what_its_guarantee_implies():
+    """The records call that rota with backfilling stable which `analyze` proves to be: the preemptive one, and no other."""
+    best = rota.system_load(SYSTEM)
+    for preemption, setup_rate in (("full", None), ("none", None), ("setup", 20.0)):
+        msr = rota.MSR(best.candidates, best.weights, preemption, 0.1, setup_rate, backfill=True, names=SYSTEM.names)
+        try:
+            proved = rota.analyze(SYSTEM, msr).stable
+        except Infeasible:
+            proved = False
+        assert record_of(msr).throughput_optimal == proved == (preemption == "full")
+    preemptive = rota.MSR(best.candidates, best.weights, "full", 0.1, backfill=True)
+    assert limit_of(best, preemptive, [], jobs=1000, seed=1).proved
 
 
 @pytest.mark.parametrize("verb", ["simulate", "compare", "sweep", "serve"])

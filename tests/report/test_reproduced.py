@@ -6,7 +6,7 @@ import pytest
 from rota.report.reproduced import charts_of
 from rota.report.reproduced.pages import figure_text, index_page
 from rota.study.reproduce import EFFORTS, FIGURES, Settings
-from rota.study.reproduce.borg import CLOSE, PAPER
+from rota.study.reproduce.borg import CLOSE, OWN, PAPER
 
 SMOKE = Settings(EFFORTS["smoke"], workers=0)
 
@@ -26,7 +26,7 @@ def test_the_borg_picture_has_both_panels_on_one_scale():
     assert "resolve" not in chart  # one legend for both
     rows = chart["datasets"][paper["data"]["name"]]
     assert {row["policy"] for row in rows} == set(PAPER)
-    assert set(encodings[0]["color"]["scale"]["domain"]) == {*PAPER, *CLOSE}
+    assert set(encodings[0]["color"]["scale"]["domain"]) == {*PAPER, *OWN}
     for channel in ("color", "shape"):  # the two close rotas look like no other, and not like each other
         scale = next(encoding[channel]["scale"] for encoding in encodings if channel in encoding)
         looks = dict(zip(scale["domain"], scale["range"], strict=True))

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import rota
 from rota.study.plan_objective import checked_limits, measure_of, time_words, worst_type
-from systems import paper_example
+from rota.study.plan_policies import design_rotas
+from systems import EXAMPLES, paper_example
 
 OBJECTIVES = ["mean", "slowdown", "p95", "worst-type"]
 
@@ -93,3 +94,20 @@ def test_times_have_the_unit_that_is_known():
     system = paper_example()
     assert time_words(system, 42.123, 3.21) == "42.1 ± 3.2"
     assert time_words(system.replace(time_unit="h"), 42.123) == "42.1 h"
+
+
+@pytest.mark.parametrize(
+    ("objective", "limits", "wanted"), [("p95", None, "p95"), ("p95", {"type1": 50.0}, "close"), ("mean", None, "close")]
+)
+def test_rotas_are_designed_by_the_objective(monkeypatch, objective, limits, wanted):
+    """By the exact quantile if that is what the plan goes by and there are no limits, which only means can keep."""
+    asked = []
+
+    def design(*arguments, **options):
+        asked.append(options.get("objective", "close"))
+        return rota.design_policy(*arguments, **options)
+
+    monkeypatch.setattr("rota.study.plan_policies.design_policy", design)
+    load = rota.system_load(rota.read_system(EXAMPLES / "paper.toml").scaled(load=0.7))
+    design_rotas(load, jobs=2000, seed=1, time_limit_s=1.0, limits=limits, adaptive=rota.FirstFit(), objective=objective)
+    assert asked == ["load", wanted]

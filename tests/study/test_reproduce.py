@@ -11,7 +11,7 @@ import pytest
 
 import rota
 from rota.study.reproduce import EFFORTS, FIGURES, Settings, figures_named
-from rota.study.reproduce.borg import CLOSE, PAPER, model_system, paper_table
+from rota.study.reproduce.borg import OWN, PAPER, model_system, paper_table
 from rota.study.reproduce.borg_findings import borg_findings
 from rota.study.reproduce.example import example_system, weighted
 from rota.study.reproduce.figure import n, percent
@@ -163,9 +163,10 @@ def test_borg_beside_the_paper():
     """Every policy at every load of the effort, the paper's number beside it; MaxWeight is left out and the text says so."""
     redrawn = made("borg")
     table = redrawn.tables["borg"]
-    assert set(table["policy"]) == {*PAPER, "nMSR", *CLOSE} - {"max-weight"}
-    assert table.filter(pl.col("policy").is_in(CLOSE))["paper"].is_null().all()
+    assert set(table["policy"]) == {*PAPER, "nMSR", *OWN} - {"max-weight"}
+    assert table.filter(pl.col("policy").is_in(OWN))["paper"].is_null().all()
     assert any("The close nMSR is not in the paper" in remark for remark in redrawn.remarks)
+    assert "tuned on 1,000 jobs of the made month of seed 5, at load 0.9" in redrawn.remarks[-1]
     row = table.filter((pl.col("policy") == "pMSR") & (pl.col("load") == 0.8)).row(0, named=True)
     assert row["paper"] == 47940.4
     assert row["ratio"] == pytest.approx(row["mean_response_time"] / 47940.4)
@@ -179,6 +180,7 @@ def test_borg_on_a_trace(tmp_path):
     effort = replace(EFFORTS["smoke"], borg_loads=(0.3, 0.8))
     redrawn = made("borg", trace=tmp_path / "day.parquet", effort=effort)
     assert "The trace day.parquet" in redrawn.remarks[0]
+    assert "of another sample of the trace (seed " in redrawn.remarks[-1]
     jobs = redrawn.tables["runs"].filter(pl.col("policy") == "first-fit").sort("load")["jobs"]
     assert jobs[1] / jobs[0] == pytest.approx(0.8 / 0.3, rel=0.1)
     save_trace(borg_month(share=0.001, days=1, seed=1), tmp_path / "thin.parquet")

@@ -9,6 +9,7 @@ from rota.simulation import Jobs
 from rota.tuning import first_settings, goal_sets, neighbours, race
 from systems import EXAMPLES
 
+EXTREMES = ({"free": np.inf}, {"full": np.inf, "order": "arrival"})  # MaxWeight without preemption, First-Fit
 PAPER = rota.read_system(EXAMPLES / "paper.toml")
 
 
@@ -121,6 +122,53 @@ def test_a_list_of_jobs_is_tuned_on_its_first_half():
     assert found.rounds[-1].entries[0].result.fingerprint != found.result.fingerprint
 
 
+def bursty(n: int, seed: int) -> Jobs:
+    """Jobs of the paper's example that come in bursts, each of one type."""
+    rng = np.random.default_rng(seed)
+    bursts = n // 20
+    at = np.repeat(np.cumsum(rng.exponential(20 / 2.5, bursts)), 20) + rng.exponential(0.5, 20 * bursts)
+    order = np.argsort(at)
+    return Jobs(at[order], np.repeat(rng.integers(3, size=bursts), 20)[order], rng.exponential(1, 20 * bursts))
+
+
+def test_a_short_list_is_played_at_several_paces():
+    """A setting is judged by its worst mean at a pace over that of the better plain policy there; these are in all rounds."""
+    jobs = bursty(3000, 1)
+    found = rota.tune_adaptive(PAPER, workload=jobs)
+    corners = tuple(rota.Adaptive(goal_sets(rota.system_load(PAPER))[0], names=PAPER.names, **extreme) for extreme in EXTREMES)
+    half = 1500
+    for one in found.rounds:
+        assert one.jobs == half
+        plain = [entry for entry in one.entries if entry.policy in corners]
+        assert len(plain) == 2
+        values = [entry.value for entry in one.entries]
+        assert values[: one.kept] == sorted(values[: one.kept])
+        assert min(values) == values[0] <= min(entry.value for entry in plain)
+    last = found.rounds[-1]
+    for pace, k in ((1.0, None), (1.15, 0), (1.3, 1)):  # by hand, on the first half at this pace
+        alone = Jobs((jobs.times[:half] - jobs.times[0]) / pace, jobs.kinds[:half], jobs.sizes[:half])
+        entry = last.entries[0]
+        mine = rota.simulate(PAPER, entry.policy, workload=alone)
+        seen = entry.result if k is None else entry.faster[k]
+        assert seen.mean_response_time == pytest.approx(mine.mean_response_time, rel=1e-9)
+        best = min(rota.simulate(PAPER, name, workload=alone).mean_response_time for name in ("first-fit", "max-weight-np"))
+        assert entry.plain[0 if k is None else 1 + k] == pytest.approx(best, rel=1e-9)
+        assert entry.value >= mine.mean_response_time / best * (1 - 1e-9)
+    assert found.result.jobs == half
+
+
+def test_tuned_on_a_short_list_it_is_not_far_behind_the_plain_policies():
+    """On jobs of the same kind that it has not seen, over three lists: never far worse than the better of First-Fit and MaxWeight."""
+    ratios = []
+    for seed in range(3):
+        found = rota.tune_adaptive(PAPER, workload=bursty(4000, seed))
+        other = bursty(20_000, 100 + seed)
+        means = [rota.simulate(PAPER, policy, workload=other).mean_response_time for policy in (found.policy, "first-fit", "max-weight-np")]
+        ratios.append(means[0] / min(means[1:]))
+    assert max(ratios) < 1.05
+    assert np.exp(np.log(ratios).mean()) < 1
+
+
 def test_what_is_refused():
     """Too much load, no load, too few jobs, goals of other systems."""
     with pytest.raises(Unstable, match="is not below 1"):
@@ -132,5 +180,5 @@ def test_what_is_refused():
     with pytest.raises(BadSpec, match="must have 3 columns"):
         rota.tune_adaptive(PAPER, jobs=20_000, goals=[[[1, 1]]])
     short = Jobs([0.0, 1.0], [0, 1], [1.0, 1.0])
-    with pytest.raises(BadSpec, match="must have at least 40,000 jobs"):
+    with pytest.raises(BadSpec, match="must have at least 2,000 jobs"):
         rota.tune_adaptive(PAPER, jobs=20_000, workload=short)

@@ -13,9 +13,9 @@ from rota.analysis.cost import QUICK_S, cost_of_mean
 from rota.analysis.erlang import has_constant_slots
 from rota.analysis.job_times import Forecast, State, forecast_job
 from rota.analysis.means import SMALL_STATES, mean_queues, predicted_queues
-from rota.analysis.methods import choose_method, solve_companion, solve_length, solve_response
+from rota.analysis.methods import choose_method, response_time_s, solve_companion, solve_length, solve_response
 from rota.analysis.queue import TypeQueue
-from rota.analysis.response import ResponseTime
+from rota.analysis.response import ResponseTime, quantile_of_mixture
 from rota.analysis.show import as_html
 from rota.analysis.solution import QueueLength, empty_queue
 from rota.analysis.transient import mean_queue_at
@@ -307,6 +307,12 @@ class Analysis:
         self.require_stable()
         return solve_response(queue, lambda: self.queue_length(i), name)
 
+    @property
+    def laws_time_s(self) -> float:
+        """Seconds that the laws of the response times of all types take, about; infinite if they need too much memory."""
+        self.require_stable()
+        return sum(response_time_s(queue) for queue in self.queues if queue.arrival_rate > 0)
+
     def _require_exponential(self, i: int, what: str) -> None:
         if self._phases(self.queues[i]) is not None:
             raise Infeasible(
@@ -339,6 +345,12 @@ class Analysis:
         arrives = self.system.arrival_rate > 0
         laws = [self.response_time_distribution(i) if arrives[i] else None for i in range(len(arrives))]
         return {p: np.array([np.nan if law is None else law.quantile(p) for law in laws]) for p in levels}
+
+    def response_time_quantiles(self, levels: Sequence[float] = (0.5, 0.95, 0.99)) -> dict[float, float]:
+        """By level p: the time within which a part p of all jobs is done, whatever their type. For exponential sizes."""
+        share = self.system.arrival_rate / self.system.arrival_rate.sum()
+        laws = [(share[i], self.response_time_distribution(i)) for i in range(len(share)) if share[i] > 0]
+        return {p: quantile_of_mixture(laws, p) for p in levels}
 
     @property
     def response_time(self) -> Array:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
 from rota.analysis.cost import LONGEST_S, Cost, cost_by_level, cost_by_window, cost_of_erlang, cost_of_loop, cost_of_step
 from rota.analysis.erlang import has_constant_slots, solve_erlang
 from rota.analysis.loop import solve_loop
@@ -21,7 +23,7 @@ from rota.errors import Infeasible, NotConverged
 from rota.model import PhaseTypeFamily
 from rota.threads import one_thread
 
-__all__ = ["Method", "choose_method", "solve_companion", "solve_length", "solve_response"]
+__all__ = ["Method", "choose_method", "response_time_s", "solve_companion", "solve_length", "solve_response"]
 
 _SMALL = 150  # phases up to which a matrix per level is the simplest and fast
 
@@ -80,10 +82,7 @@ def solve_response(queue: TypeQueue, length: Callable[[], QueueLength], name: st
         return erlang_response(queue)
     if queue.arrivals is not None:
         queue = condensed(queue)
-    N, beta = len(queue.process) if queue.arrivals is None else phase_count(queue), queue.max_parallel
-    levels, step_s = cost_by_level(N, beta), cost_of_step(N, beta)
-    # How many steps it takes is not known before; those of a mean response time are a fair guess.
-    time_s = levels.time_s + step_s * uniform_rate(queue) * queue.bounds()[0] / queue.arrival_rate
+    N, beta, levels, step_s, time_s = _cost_of_response(queue)
     if not levels.affordable or time_s > LONGEST_S:
         raise Infeasible(
             f"the law of the response time of {name!r} needs {N:,} phases and {beta:,} boundary levels, "
@@ -100,3 +99,19 @@ def solve_response(queue: TypeQueue, length: Callable[[], QueueLength], name: st
             f"which is too much to call its law exact (load {queue.load:.6g}): simulate"
         )
     return law
+
+
+def response_time_s(queue: TypeQueue) -> float:
+    """Seconds that the law of T of a stable type takes, about; infinite if it needs too much memory."""
+    if has_constant_slots(queue) and queue.arrivals is None:
+        return 0.0
+    _, _, levels, _, time_s = _cost_of_response(queue if queue.arrivals is None else condensed(queue))
+    return time_s if levels.affordable else np.inf
+
+
+def _cost_of_response(queue: TypeQueue) -> tuple[int, int, Cost, float, float]:
+    """Phases, levels and cost of the law of T, the seconds of a step, and those in all, about."""
+    N, beta = len(queue.process) if queue.arrivals is None else phase_count(queue), queue.max_parallel
+    levels, step_s = cost_by_level(N, beta), cost_of_step(N, beta)
+    # How many steps it takes is not known before; those of a mean response time are a fair guess.
+    return N, beta, levels, step_s, levels.time_s + step_s * uniform_rate(queue) * queue.bounds()[0] / queue.arrival_rate

@@ -31,10 +31,11 @@ or the time of a job with none ahead, x₀′ = x₀ L₀ (with more ahead L_k i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import brentq
 
 from rota.analysis.law import TimeLaw, poisson_mixture
 from rota.analysis.qbd import Levels
@@ -43,7 +44,7 @@ from rota.analysis.solution import QueueLength
 from rota.arrays import Array
 from rota.errors import NotConverged
 
-__all__ = ["ResponseTime", "erlang_response", "uniform_rate", "uniform_response"]
+__all__ = ["ResponseTime", "erlang_response", "quantile_of_mixture", "uniform_rate", "uniform_response"]
 
 _SLACK = 1.25  # θ over the largest rate
 _TURN = 32  # steps between two looks at whether all entries shrink alike
@@ -98,6 +99,16 @@ def erlang_response(queue: TypeQueue) -> ResponseTime:
         method=f"Erlang C, {k} slots",
         tails=tails,
     )
+
+
+def quantile_of_mixture(laws: Sequence[tuple[float, ResponseTime]], p: float) -> float:
+    """The t with Σ w_i P(T_i > t) = 1 − p, for weights w that sum to 1: it lies between the quantiles of the laws."""
+    own = [law.quantile(p) for _, law in laws]
+    low, high = min(own), max(own)
+    if high - low <= 1e-12 * high:
+        return high
+    low, high = low * (1 - 1e-9), high * (1 + 1e-9)
+    return float(brentq(lambda t: sum(share * float(law.tail(t)) for share, law in laws) - (1 - p), low, high, rtol=1e-10))
 
 
 def uniform_rate(queue: TypeQueue) -> float:

@@ -40,6 +40,7 @@ from rota.cli import (
     token,
     top,
     trace,
+    tune,
     types,
     wait,
     warm_up,
@@ -63,6 +64,7 @@ app.command(schedules.schedules)
 app.command(design.design)
 app.command(analyze.analyze)
 app.command(optimal.optimal)
+app.command(tune.tune)
 app.command(simulate.simulate)
 app.command(compare.compare)
 app.command(sweep.sweep)

@@ -22,7 +22,7 @@ def design(
     output: TextOutput = None,
     force: Force = False,
     preemption: Literal["full", "none", "setup"] | None = None,
-    objective: Literal["close", "response-time", "load"] = "close",
+    objective: Literal["close", "response-time", "load", "p95"] = "close",
     switching_rate: float | None = None,
     setup_rate: float | None = None,
     by: Literal["exact", "prediction", "upper", "lower"] | None = None,
@@ -45,7 +45,8 @@ def design(
         The preemption model, if not the one of the file.
     objective
         close: sets of jobs next to each other, so that a switch changes few jobs, or one set that runs always. load: the paper's design,
-        which balances the loads of the types. response-time: go on from there and tune everything on the mean response time.
+        which balances the loads of the types. response-time: go on from there and tune everything on the mean response time. p95: as close,
+        with the switching rate of the least 95 % quantile of the response time, exact.
     switching_rate
         Departures from working states per unit of working time; chosen if left out.
     setup_rate
@@ -57,7 +58,7 @@ def design(
     opening
         Without preemption: whether new slots open at the end of a move or as soon as capacity is free.
     max_response_time
-        Not with --objective load: the largest mean response time that a type may have, as in --max-response-time.train 5.
+        Not with --objective load or p95: the largest mean response time that a type may have, as in --max-response-time.train 5.
     time_limit
         Seconds that the design may take. What would take longer is done by the prediction, with a remark.
     """

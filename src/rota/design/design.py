@@ -17,6 +17,7 @@ from rota.design.bursts import POISSON_PART, adapted
 from rota.design.close import BEST_WAYS, Ways, find_close
 from rota.design.deadline import Deadline
 from rota.design.fairness import ResponseLimits
+from rota.design.quantile import MEAN_PART, tuned_on_p95
 from rota.design.switching import SwitchingRate, Yardstick, choose_switching_rate, choose_within, measure
 from rota.design.tune import TuneProgress, tune_within
 from rota.errors import BadSpec, Infeasible, Problem, Unstable
@@ -27,7 +28,7 @@ from rota.threads import one_thread
 
 __all__ = ["LOAD_S", "Design", "Objective", "balanced_policy", "break_even_setup_rate", "design_policy", "find_design"]
 
-Objective = Literal["load", "response-time", "close"]
+Objective = Literal["load", "response-time", "close", "p95"]
 RouteChoice = Route | Literal["random", "search"]
 
 LOAD_S = 5.0  # the load may always take this long: without it there is no rota
@@ -68,18 +69,32 @@ def find_design(
 ) -> Design:
     """`design_policy` with an account of how the policy was found."""
     if objective not in get_args(Objective):
-        raise BadSpec([Problem("objective", 'must be "close", "response-time" or "load"', objective)])
+        raise BadSpec([Problem("objective", 'must be "close", "response-time", "load" or "p95"', objective)])
     if by is not None and by not in get_args(Yardstick):
         raise BadSpec([Problem("by", f"must be one of {', '.join(get_args(Yardstick))}", by)])
     seed = whole("seed", seed, 0)
-    if max_response_time and objective == "load":
-        rule = 'goes with objective="response-time" or "close": balanced loads are not tuned'
+    if max_response_time and objective in ("load", "p95"):
+        rule = 'goes with objective="response-time" or "close": balanced loads are not tuned, and the 95 % quantile is tuned without limits'
         raise BadSpec([Problem("max_response_time", rule, max_response_time)])
     check_system(system)
     if not time_limit_s >= 0:
         raise BadSpec([Problem("time_limit_s", "must not be negative", time_limit_s)])
     if load is not None:
         check_load(load, system)
+    if objective == "p95":
+        design = find_design(
+            system,
+            preemption,
+            load=load,
+            switching_rate=switching_rate,
+            setup_rate=setup_rate,
+            by=by,
+            route=route,
+            opening=opening,
+            time_limit_s=MEAN_PART * time_limit_s,
+            progress=progress,
+        )
+        return tuned_on_p95(system, design, keep_rate=switching_rate is not None, time_limit_s=(1 - MEAN_PART) * time_limit_s)
     if system.bursty:
         design = find_design(
             system.with_poisson_arrivals(),
@@ -173,8 +188,9 @@ def design_policy(*arguments: Any, **options: Any) -> MSR:
     `objective="close"`, the default: candidates next to each other, so that a switch changes few jobs, or one schedule alone, chosen and
     tuned on E[T] (`rota.design.close`); some seconds for large servers too. `objective="load"`: the paper's design, candidates and weights
     that balance the loads of the types (Eq. optimization, solved to optimality), in a loop in lexicographic order, with the best switching
-    rate. `objective="response-time"`: from there on everything is tuned on E[T], never for the worse. `max_response_time`, as
-    `{"train": 5.0}`, limits E[T_i] of some types, not with "load"; `Infeasible` if no policy that keeps the limits was found.
+    rate. `objective="response-time"`: from there on everything is tuned on E[T], never for the worse. `objective="p95"`: a close rota
+    whose switching rate has the least exact 95 % quantile of the response time over all jobs. `max_response_time`, as `{"train": 5.0}`,
+    limits E[T_i] of some types, not with "load" or "p95"; `Infeasible` if no policy that keeps the limits was found.
 
     `switching_rate` is kept if given; None means: choose it, `by` the exact E[T] (default where that is estimated to fit the time limit),
     the prediction or a bound. `route`, `opening`: how an nMSR moves between schedules, see `rota.MSR`; with objective "load", "random"

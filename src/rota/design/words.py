@@ -20,14 +20,14 @@ _BREAK_EVEN = 400  # exact values that the break-even setup rate takes, about
 def explain_design(design: Design, analysis: Analysis, time_limit_s: float = 30.0) -> tuple[str, ...]:
     """Sentences about a design, given the analysis of its policy; those that would take too long to find are left out."""
     policy = design.policy
-    found = [_about_the_distance(policy)] if design.objective == "close" else []
+    found = [_about_the_distance(policy)] if design.objective in ("close", "p95") else []
     if design.objective != "load" and (balanced := balanced_beside(analysis.system, policy)) is not None:
         found.append(f"The paper's design (balanced loads) has a mean response time of {balanced.words()}.")
     if len(policy.weights) < 2:  # nothing to switch to
         return tuple(found)
     if design.choice is not None and design.choice.policy is policy and policy.preemption != "full":  # not tuned since
         found.append(_about_the_rate(design.choice, analysis, time_limit_s))
-    compared = design.objective != "close" and policy.preemption == "setup"  # the break-even rate is that of balanced loads
+    compared = design.objective not in ("close", "p95") and policy.preemption == "setup"  # the break-even rate is that of balanced loads
     if compared and analysis.has_exact and _BREAK_EVEN * analysis.exact_time_s <= time_limit_s:
         found.append(_about_setups(break_even_setup_rate(analysis.system)))
     return tuple(found)

@@ -245,7 +245,16 @@ def plan(
         grid_jobs = max(jobs // 5, 1000)
         judge = None if objective == "mean" else measure_of(objective).value
         tell("designing the rota")
-        rotas = design_rotas(best, jobs=grid_jobs, seed=seed + 1, time_limit_s=tuning_s, limits=type_limits, judge=judge, tell=simulating)
+        rotas = design_rotas(
+            best,
+            jobs=grid_jobs,
+            seed=seed + 1,
+            time_limit_s=tuning_s,
+            limits=type_limits,
+            judge=judge,
+            objective=objective,
+            tell=simulating,
+        )
         rota = rotas[system.preemption].plain
         analysis, as_given = analysis_of(system, rota)
         balanced = MeanResponse.of(analysis_of(system, rotas[system.preemption].balanced)[0])

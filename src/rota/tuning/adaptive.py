@@ -10,6 +10,9 @@
 MaxWeight without preemption and First-Fit, which are two of the settings, take part in rounds 2, 4 and 5 whatever came before.
 
 A winner of many is partly lucky, so its mean in the race is too good. What is reported is the mean of the check.
+
+A short list of jobs has few bursts, and the next ones will differ. It is played at three paces, and a setting is judged by the worst of
+them, relative to the better one of MaxWeight and First-Fit at that pace, which then take part in all rounds.
 """
 
 from __future__ import annotations
@@ -28,8 +31,8 @@ from rota.errors import BadSpec, Infeasible, Problem, Unstable
 from rota.model import System, Workload
 from rota.model.system import check_system
 from rota.policy import Adaptive
-from rota.simulation import Result, enough_jobs
-from rota.tuning.parts import two_parts
+from rota.simulation import Jobs, Result, enough_jobs
+from rota.tuning.parts import at_pace, two_parts
 from rota.tuning.race import Entry, Judge, Round, race, run_all
 from rota.tuning.settings import corners, first_settings, goal_sets, neighbours
 
@@ -39,6 +42,10 @@ _JOBS = 400_000
 FEWEST_JOBS = 20_000
 _NAMED_JOBS = 100_000  # if it is only named
 _CHECK = 2.5  # as many jobs in the check as in the longest race, of a stream without end
+_SHORTEST = 1_000  # jobs of a list to tune on, and to check on
+_SHORT = 100_000  # jobs up to which a list is played at several paces
+_PACES = (1.15, 1.3)
+_SHORT_ROUND = 10_000  # jobs of its first round, if it has so many
 _CHECK_SEED = 1_000_003  # added to the seed for the jobs of the check
 
 
@@ -95,7 +102,8 @@ def tune_adaptive(
     `jobs` is the length of the longest runs (400,000, or more if a type is rare); about twenty times as many are simulated in all. `goals`
     are further sets of schedules to choose from. `judge`: a number of a `rota.Result` to keep low instead of the mean response time, such
     as `lambda result: result.response_time_quantiles[0.95]`. `load`: the load of the system, if it is known already. The same seed gives
-    the same answer on every machine. A workload with an end is used up to its middle for the race, and from there on for the check.
+    the same answer on every machine. A workload with an end is used up to its middle for the race, and from there on for the check; a short
+    one is played at several paces in the race, and the setting that is good at all of them wins.
     Raises `Unstable` if the load is not below 1.
     """
     check_system(system)
@@ -107,13 +115,18 @@ def tune_adaptive(
         raise Unstable(
             f"the system load {best.load:.4g} is not below 1: no policy is stable; scale arrivals by less than {1 / best.load:.4g}"
         )
-    jobs = enough_jobs(system, _JOBS) if jobs is None else whole("jobs", jobs, FEWEST_JOBS)
+    fewest = _SHORTEST if isinstance(workload, Sized) else FEWEST_JOBS
+    jobs = enough_jobs(system, _JOBS) if jobs is None else whole("jobs", jobs, fewest)
     seen, unseen = two_parts(workload, system, jobs)
-    if isinstance(seen, Sized) and isinstance(unseen, Sized):
+    faster: list[Workload] = []
+    if isinstance(seen, Jobs) and isinstance(unseen, Jobs):
         jobs = min(jobs, len(seen), len(unseen))
-        if jobs < FEWEST_JOBS:
-            rule = f"must have at least {2 * FEWEST_JOBS:,} jobs, to tune and to check"
-            raise BadSpec([Problem("workload", rule, len(seen) + len(unseen))])
+        if jobs < _SHORTEST:
+            raise BadSpec(
+                [Problem("workload", f"must have at least {2 * _SHORTEST:,} jobs, to tune and to check", len(seen) + len(unseen))]
+            )
+        faster = [at_pace(seen, pace) for pace in _PACES] if jobs < _SHORT else []
+    shortest = min(jobs, _SHORT_ROUND) if faster else 1000
     sets = [*goal_sets(best), *(_checked_goals(system, given) for given in goals)]
     began, rounds = time.perf_counter(), list[Round]()
     first = first_settings(system, sets)
@@ -125,12 +138,22 @@ def tune_adaptive(
 
         def tell(done: int, of: int) -> None:
             if progress is not None:
-                share = min((so_far + done * part) / total, 1.0)
-                progress(TuningProgress(share, f"round {len(rounds) + 1}: {done} of {of} settings", time.perf_counter() - began))
+                share = min((so_far + done / of * len(policies) * part) / total, 1.0)
+                progress(TuningProgress(share, f"round {len(rounds) + 1}: {done} of {of} runs", time.perf_counter() - began))
 
         own = seed + len(rounds) if workload is None else seed
         found = race(
-            system, policies, jobs=max(int(jobs * part), 1000), seed=own, most=most, least=least, judge=judge, workload=seen, progress=tell
+            system,
+            policies,
+            jobs=max(int(jobs * part), shortest),
+            seed=own,
+            most=most,
+            least=least,
+            judge=judge,
+            workload=seen,
+            faster=faster,
+            plain=plain,
+            progress=tell,
         )
         so_far += part * len(policies)
         rounds.append(found)
@@ -140,14 +163,14 @@ def tune_adaptive(
     widest = run(first, 1 / 40, 24, 16)  # intervals of short runs are not to be trusted
     good = run(_different([*_policies(widest.survivors), *plain]), 1 / 10, 8, 4)
     near = [other for entry in good.survivors[:2] for other in neighbours(_adaptive(entry))]
-    better = run(_different([*_policies(good.survivors[:2]), *near]), 1 / 10, 6, 3)
+    better = run(_different([*_policies(good.survivors[:2]), *near, *(plain if faster else [])]), 1 / 10, 6, 3)
     few = run(_different([*_policies(good.survivors), *_policies(better.survivors), *plain]), 4 / 10, 3)
     last = run(_different([*_policies(few.survivors), *plain]), 1.0, 3)
     finalists = _policies(last.survivors)
     checked = run_all(system, finalists, jobs=int(jobs * _CHECK), seed=seed + _CHECK_SEED, workload=unseen)
     entries = [Entry(policy, result, judge) for policy, result in zip(finalists, checked, strict=True)]
-    winner = next((entry for entry in entries if entry.result.stable), entries[0])
-    others = [entry for entry in entries if entry is not winner and entry.result.stable and not entry.worse_than(winner)]
+    winner = entries[0] if faster else next((entry for entry in entries if entry.result.stable), entries[0])
+    others = [entry for entry in entries if entry is not winner and (faster or entry.result.stable) and not entry.worse_than(winner)]
     equal = tuple(_adaptive(other) for other in others)
     return Tuned(_adaptive(winner), winner.result, equal, tuple(rounds), seed, time.perf_counter() - began)
 

@@ -1,4 +1,4 @@
-"""Two parts of a workload with an end: one to tune on, and one to check on."""
+"""Two parts of a workload with an end: one to tune on, and one to check on; and a part at another pace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from rota.model import System, Workload
 from rota.simulation import Jobs
 
-__all__ = ["two_parts"]
+__all__ = ["at_pace", "two_parts"]
 
 
 def two_parts(workload: Workload | None, system: System, most: int) -> tuple[Workload | None, Workload | None]:
@@ -19,6 +19,11 @@ def two_parts(workload: Workload | None, system: System, most: int) -> tuple[Wor
         return workload, workload
     middle = len(workload) // 2
     return _jobs(workload, system, 0, min(most, middle)), _jobs(workload, system, middle, min(middle + most, len(workload)))
+
+
+def at_pace(jobs: Jobs, pace: float) -> Jobs:
+    """The same jobs, arriving so many times as fast."""
+    return Jobs(np.asarray(jobs.times, dtype=np.float64) / pace, jobs.kinds, jobs.sizes, jobs.estimates)
 
 
 def _jobs(workload: Workload, system: System, first: int, last: int) -> Jobs:

@@ -14,7 +14,7 @@ from rota.report.distributions import queue_length_distribution
 from rota.report.packing import schedules
 from rota.report.states import process_graph
 from rota.report.style import GREY, HEIGHT, INK, WIDTH, beside, log_axis, number, policy_colour, policy_colours, policy_shape, styled
-from rota.study.reproduce.borg import CLOSE, PAPER, paper_table
+from rota.study.reproduce.borg import CLOSE, OWN, PAPER, paper_table
 from rota.study.reproduce.processes import example_processes
 from rota.study.reproduce.vm import best_plan, printed_policy, vm_system
 
@@ -147,7 +147,7 @@ def _intervals(chart: Any, table: pl.DataFrame) -> str:
 
 
 def _borg(tables: Tables) -> dict[str, Any]:
-    ours = tables["borg"].filter(pl.col("policy").is_in([*PAPER, *CLOSE]))
+    ours = tables["borg"].filter(pl.col("policy").is_in([*PAPER, *OWN]))
     paper = paper_table().rename({"paper": "mean_response_time"})
     seen = pl.concat([ours["mean_response_time"], paper["mean_response_time"], ours["least"], ours["most"]]).drop_nulls()
     span = float(seen.min()) / 1.3, float(seen.max()) * 1.3  # type: ignore[arg-type]

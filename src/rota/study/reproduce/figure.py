@@ -40,7 +40,8 @@ class Effort:
 
     On the example system: `jobs` of a simulation, `points` of an exact curve, `loads`. For the time of a decision with ten types:
     `decisions`. On the Borg trace: `borg_loads`, the made months by their seeds, their `borg_days`, `borg_loops` through each, those loads
-    that MaxWeight is run at, and the seconds after which a run is ended (checked now and then).
+    that MaxWeight is run at, the jobs on which the queue-driven rota is tuned, and the seconds after which a run is ended (checked now and
+    then).
     """
 
     name: str
@@ -53,6 +54,7 @@ class Effort:
     borg_days: float
     borg_loops: int
     max_weight_loads: tuple[float, ...]
+    borg_tuning: int
     patience_s: float
 
 
@@ -70,6 +72,7 @@ EFFORTS = {
         borg_days=_MONTH,
         borg_loops=3,
         max_weight_loads=_TENTHS,
+        borg_tuning=60_000,
         patience_s=1200.0,
     ),
     "fast": Effort(
@@ -83,6 +86,7 @@ EFFORTS = {
         borg_days=_MONTH,
         borg_loops=2,
         max_weight_loads=(0.1, 0.2, 0.3),
+        borg_tuning=60_000,
         patience_s=120.0,
     ),
     # Takes seconds: shows that everything runs; the numbers mean nothing.
@@ -97,6 +101,7 @@ EFFORTS = {
         borg_days=1.0,
         borg_loops=2,
         max_weight_loads=(),
+        borg_tuning=1_000,
         patience_s=10.0,
     ),
 }
