@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import rota
+from rota.cli.one_server import read_server
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
 from rota.cli.outputs import check_output
 from rota.cli.parameters import Force, Json, OptionalOutput, Seed, SystemFile, WorkloadName
@@ -42,7 +43,7 @@ def tune(
     check_output(output, force)
     if load is not None and workload is not None:
         raise rota.BadSpec([rota.Problem("--load", "does not go with --workload, whose jobs come when they come", load)])
-    system = rota.read_system(file)
+    system = read_server(file)
     if load is not None:
         system = system.scaled(load=load)
     if workload is not None:
