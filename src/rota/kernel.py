@@ -37,8 +37,11 @@ def large_kernel(function: _F) -> _F:
 
 
 def compiled(function: _F, **options: Any) -> _F:
-    """Compiles a function with numba's options, at its first call, and keeps the machine code on disk."""
-    dispatcher: _F = nb.njit(**options)(function)
+    """Compiles a function with numba's options, at its first call, and keeps the machine code on disk.
+
+    While it runs other threads of Python may run too.
+    """
+    dispatcher: _F = nb.njit(**{"nogil": True, **options})(function)
     keep_on_disk(dispatcher)
     return dispatcher
 

@@ -111,12 +111,16 @@ class Master:
 
     def basis(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """The last basis of the simplex method: positions of schedules, and types that may be served more than they must."""
+        import highspy
+
         basis, basic = self._solver.getBasis(), highspy.HighsBasisStatus.kBasic
         columns, rows = ([status == basic for status in all_of] for all_of in (basis.col_status, basis.row_status))
         return np.flatnonzero(columns), np.flatnonzero(rows)
 
     def begin(self, schedules: list[int], types: list[int]) -> None:
         """Sets the basis from which the simplex method begins: as in `basis`, together as many as there are types."""
+        import highspy
+
         basis = highspy.HighsBasis()
         basic, lower = highspy.HighsBasisStatus.kBasic, highspy.HighsBasisStatus.kLower
         chosen, free = set(schedules), set(types)

@@ -61,7 +61,7 @@ def plan(
         How many jobs are simulated under each policy: a million, or more if a type is rare, if not given; a fifth of them at each other
         load.
     tuning
-        Seconds that the design of the rota may take; a sixth of it at each other load.
+        Seconds that the design of the rota may take; a twelfth of it at each other load.
     optimum
         Seconds that the search for the best policy possible may take, with few job types; 0 leaves it out.
     html

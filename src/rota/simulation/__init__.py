@@ -6,6 +6,7 @@ from rota.simulation.compare import Comparison, Difference, compare, compare_pai
 from rota.simulation.replicate import Replications, replicate
 from rota.simulation.result import Result
 from rota.simulation.saving import read_result, save_result
+from rota.simulation.side_by_side import in_threads
 from rota.simulation.simulate import SimulationProgress, enough_jobs, simulate
 from rota.simulation.start import Start
 from rota.simulation.streams import SystemArrivals
@@ -30,6 +31,7 @@ __all__ = [
     "compare_relative",
     "enough_jobs",
     "find_best",
+    "in_threads",
     "read_result",
     "replicate",
     "save_result",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +14,12 @@ from rota.arguments import whole
 from rota.display import html_lines, html_table, html_title, number, verdict_cells
 from rota.errors import BadSpec, Problem, RotaError
 from rota.model import System, Workload
-from rota.policy import DESIGNED_NAMES, Policy, as_policy, policy_name
+from rota.policy import DESIGNED_NAMES, Custom, Policy, as_policy, policy_name
 from rota.policy.lookup import policy_list
 from rota.simulation.arguments import checked_run
 from rota.simulation.named import as_workload
 from rota.simulation.result import JOBS, RELATIVE, RESPONSES, Result
+from rota.simulation.side_by_side import in_threads
 from rota.simulation.simulate import SimulationProgress, simulate
 from rota.simulation.statistics import difference_interval
 
@@ -130,23 +132,33 @@ def compare(
     A name such as "nMSR" or "improved" (`rota.policy.DESIGNED_NAMES`) is designed for the system first. The intervals of the differences in
     the table hold at once for all pairs of policies, with 95 % confidence.
     """
-    found: dict[str, Result] = {}
     errors: dict[str, str] = {}
     checked_run(system, jobs, seed, warmup=warmup)
     chosen = chosen_policies(policies, system, errors)
     workload = None if workload is None else as_workload(workload, system)
-    for label, policy in zip(labels_of([policy_name(policy) for policy in chosen]), chosen, strict=True):
+    labels = labels_of([policy_name(policy) for policy in chosen])
+    running, stopped = threading.Lock(), threading.Event()
 
-        def tell(at: SimulationProgress, label: str = label) -> None:
+    def run(label: str, policy: Policy) -> Result | RotaError:
+        def tell(at: SimulationProgress) -> None:
+            if stopped.is_set():
+                raise KeyboardInterrupt  # only the main thread hears Ctrl-C; the run ends as by it
             if progress is not None:
-                progress(label, at)
+                with running:
+                    progress(label, at)
 
         try:
-            found[label] = simulate(system, policy, jobs=jobs, seed=seed, workload=workload, warmup=warmup, progress=tell)
+            return simulate(system, policy, jobs=jobs, seed=seed, workload=workload, warmup=warmup, progress=tell)
         except RotaError as error:
-            errors[label] = str(error)
-        if label in found and found[label].interrupted:
-            break
+            return error
+
+    # One trace at a time: it may be large. A function of a user may be in plain Python, of which one thread runs at a time.
+    alone = workload is not None or any(isinstance(policy, Custom) for policy in chosen)
+    answers = in_threads(run, list(zip(labels, chosen, strict=True)), stopped, workers=1 if alone else None)
+    found = {label: answer for label, answer in zip(labels, answers, strict=False) if isinstance(answer, Result)}
+    errors |= {label: str(answer) for label, answer in zip(labels, answers, strict=False) if isinstance(answer, RotaError)}
+    if stopped.is_set() and not found:
+        raise KeyboardInterrupt
     return Comparison(tuple(found.values()), errors, tuple(found))
 
 

@@ -114,7 +114,7 @@ def _run(ask: Any, views: Views, target: Int, state: State, server: Server, tall
 @cache
 def shared_engine() -> Any:
     """The engine, compiled at its first call. While it runs other threads of Python may run too: several simulations use all cores."""
-    return compiled_function(_copy(_decide_by_address, "engine_compiled"), _nrt=False, nogil=True)
+    return compiled_function(_copy(_decide_by_address, "engine_compiled"), _nrt=False)
 
 
 @kernel

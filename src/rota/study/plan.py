@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,19 +27,20 @@ from rota.policy import MSR, Policy
 from rota.simulation import Comparison, Difference, Result, SimulationProgress, compare, compare_pair, enough_jobs
 from rota.study.plan_bursts import BurstCost, burst_cost
 from rota.study.plan_choice import choose
-from rota.study.plan_growth import Limit, against_load, limit_of
+from rota.study.plan_growth import Limit, against_load, limits_of
 from rota.study.plan_objective import Measure, PlanObjective, checked_limits, measure_of
-from rota.study.plan_optimum import Optimum, find_optimum
+from rota.study.plan_optimum import Optimum, OptimumSearch
 from rota.study.plan_policies import analysis_of, capacity_needed, compiled_parts, design_rotas, policies_of
 from rota.study.plan_words import WorseOff, in_words, overload_text, worse_off
 from rota.study.warm_up import compiling_ahead
+from rota.threads import one_thread
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["Plan", "PlanProgress", "plan"]
 
-_ELSEWHERE = 1 / 6  # of the time for tuning, at each of the other loads
+_ELSEWHERE = 1 / 12  # of the time for tuning, at each of the other loads
 
 
 @dataclass(frozen=True)
@@ -234,13 +236,16 @@ def plan(
         else:
             tell(f"{name}: {at.done:,} of {jobs:,} jobs")
 
-    with compiling_ahead(compiled_parts(system)):
+    with ExitStack() as stack:
+        stack.enter_context(one_thread())  # each: simulations, design and the search for the optimum run side by side
+        stack.enter_context(compiling_ahead(compiled_parts(system)))
         tell("system load")
         best = system_load(system, time_limit_s=10.0)
         if best.load == 0:
             raise Infeasible("no jobs arrive: there is nothing to plan")
         if best.load >= 1:
             raise Unstable(overload_text(best, capacity_needed(best)))
+        search = stack.enter_context(OptimumSearch(system, optimum_s))  # beside all that follows
         jobs = enough_jobs(system) if jobs is None else jobs
         grid_jobs = max(jobs // 5, 1000)
         judge = None if objective == "mean" else measure_of(objective).value
@@ -264,13 +269,11 @@ def plan(
             raise KeyboardInterrupt
         results = dict(zip(comparison.labels, comparison.results, strict=True))
         rows = against_load(best, results, jobs=grid_jobs, seed=seed, time_limit_s=tuning_s * _ELSEWHERE, tell=tell)
-        growth = {}
-        for name, result in results.items():
-            tell(f"how far {name} can grow")
-            growth[name] = limit_of(best, result.policy, rows, jobs=grid_jobs, seed=seed)
+        tell("how far load can grow")
+        growth = limits_of(best, results, rows, jobs=grid_jobs, seed=seed)
         if optimum_s > 0:
             tell("the best policy possible")
-        optimum = find_optimum(system, optimum_s)
+        optimum = search.result()
         choice = choose(results, growth, best.load, objective=objective, limits=type_limits)
         bursts = burst_cost(system, results[choice.name], jobs=jobs, seed=seed, tell=simulating)
     return Plan(

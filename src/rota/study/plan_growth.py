@@ -7,7 +7,11 @@ the queue settled and one at which it kept growing: an estimate, as a run of fin
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +19,11 @@ from rota.capacity import Load
 from rota.errors import Infeasible, NotConverged, RotaError
 from rota.model import System
 from rota.policy import MSR, Adaptive, Policy, record_of
-from rota.simulation import Result, simulate
+from rota.simulation import Result, SimulationProgress, in_threads, simulate
 from rota.study.plan_policies import analysis_of, design_rotas, policies_of
 from rota.tuning import proved_load
 
-__all__ = ["Limit", "against_load", "limit_of", "loads_around"]
+__all__ = ["Limit", "against_load", "limit_of", "limits_of", "loads_around"]
 
 _GRID = (0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
 _TOO_CLOSE = 0.02
@@ -70,27 +74,42 @@ def against_load(
 
     A policy that cannot be made for a load has no row there.
     """
-    rows = []
     adaptive = next((result.policy for result in known.values() if isinstance(result.policy, Adaptive)), None)  # tuned once
-    for at in loads_around(load.load):
-        tell(f"load {at:.2f}")
-        if at == load.load:
-            rows += [_row(at, name, result) for name, result in known.items()]
-            continue
-        there = load.scaled(at / load.load)
-        policies = policies_of(there.system, design_rotas(there, jobs=jobs, seed=seed + 1, time_limit_s=time_limit_s, adaptive=adaptive))
-        for name, policy in policies.items():
-            if name in known:
-                try:
-                    rows.append(_row(at, name, run(there.system, policy, jobs, seed)))
-                except (Infeasible, NotConverged):  # an improved rota whose tables cannot be made at this load
+    rows: list[dict[str, Any]] = []
+    tasks: list[tuple[float, str, Future[Result]]] = []
+    stopped = threading.Event()
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:  # simulates at one load while the rotas of the next are designed
+        try:
+            for at in loads_around(load.load):
+                tell(f"load {at:.2f}")
+                if at == load.load:
                     continue
+                there = load.scaled(at / load.load)
+                rotas = design_rotas(there, jobs=jobs, seed=seed + 1, time_limit_s=time_limit_s, adaptive=adaptive)
+                for name, policy in policies_of(there.system, rotas).items():
+                    if name in known:
+                        tasks.append((at, name, pool.submit(run, there.system, policy, jobs, seed, stopped)))
+            for at in loads_around(load.load):
+                if at == load.load:
+                    rows += [_row(at, name, result) for name, result in known.items()]
+                for _, name, task in (one for one in tasks if one[0] == at):
+                    with suppress(Infeasible, NotConverged):  # an improved rota whose tables cannot be made at this load
+                        rows.append(_row(at, name, task.result()))
+        except BaseException:
+            stopped.set()
+            pool.shutdown(cancel_futures=True)
+            raise
     return rows
 
 
-def run(system: System, policy: Policy, jobs: int, seed: int) -> Result:
-    """A simulation that raises KeyboardInterrupt on Ctrl-C, instead of a partial result."""
-    result = simulate(system, policy, jobs=jobs, seed=seed)
+def run(system: System, policy: Policy, jobs: int, seed: int, stopped: threading.Event) -> Result:
+    """A simulation that raises KeyboardInterrupt on Ctrl-C and when it is `stopped`, instead of a partial result."""
+
+    def watch(_: SimulationProgress) -> None:
+        if stopped.is_set():
+            raise KeyboardInterrupt  # only the main thread hears Ctrl-C
+
+    result = simulate(system, policy, jobs=jobs, seed=seed, progress=watch)
     if result.interrupted:
         raise KeyboardInterrupt
     return result
@@ -110,7 +129,22 @@ def _row(load: float, name: str, result: Result) -> dict[str, Any]:
     return row
 
 
-def limit_of(load: Load, policy: Policy, rows: list[dict[str, Any]], *, jobs: int, seed: int) -> Limit:
+def limits_of(load: Load, known: dict[str, Result], rows: list[dict[str, Any]], *, jobs: int, seed: int) -> dict[str, Limit]:
+    """The largest stable load of every policy, by name, several at a time."""
+    stopped = threading.Event()
+
+    def one(policy: Policy) -> Limit:
+        return limit_of(load, policy, rows, jobs=jobs, seed=seed, stopped=stopped)
+
+    found = in_threads(one, [(result.policy,) for result in known.values()], stopped)
+    if stopped.is_set():
+        raise KeyboardInterrupt
+    return dict(zip(known, found, strict=True))
+
+
+def limit_of(
+    load: Load, policy: Policy, rows: list[dict[str, Any]], *, jobs: int, seed: int, stopped: threading.Event | None = None
+) -> Limit:
     """The largest stable load of a policy, from the rows of the grid and a few loads between them."""
     record = record_of(policy)
     proved = proved_load(load, policy) > _ALL if isinstance(policy, Adaptive) else record.throughput_optimal
@@ -124,7 +158,7 @@ def limit_of(load: Load, policy: Policy, rows: list[dict[str, Any]], *, jobs: in
         if middle > _HIGHEST or grows - settles < 0.01:
             break
         try:
-            stable = run(*_at(load, policy, middle), jobs, seed).stable
+            stable = run(*_at(load, policy, middle), jobs, seed, stopped or threading.Event()).stable
         except RotaError:
             stable = False
         settles, grows = (middle, grows) if stable else (settles, middle)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from rota.errors import RotaError
 from rota.model import System
-from rota.optimal import optimal_policy
+from rota.optimal import OptimalProgress, optimal_policy
 
 __all__ = ["Optimum", "find_optimum"]
 
@@ -39,7 +42,30 @@ class Optimum:
         return None if self.reference is None else mean_response_time / self.reference - 1
 
 
-def find_optimum(system: System, time_limit_s: float) -> Optimum:
+class OptimumSearch:
+    """The search for the optimum in a thread of its own, beside other work. It ends with the `with` block at the latest."""
+
+    def __init__(self, system: System, time_limit_s: float) -> None:
+        self._stopped, self._pool = threading.Event(), ThreadPoolExecutor(1)
+        self._task = self._pool.submit(find_optimum, system, time_limit_s, self._watch)
+
+    def __enter__(self) -> OptimumSearch:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stopped.set()
+        self._pool.shutdown()
+
+    def result(self) -> Optimum:
+        """What was found; waits for it."""
+        return self._task.result()
+
+    def _watch(self, _: OptimalProgress) -> None:
+        if self._stopped.is_set():
+            raise KeyboardInterrupt  # ends the search as Ctrl-C would
+
+
+def find_optimum(system: System, time_limit_s: float, progress: Callable[[OptimalProgress], None] | None = None) -> Optimum:
     """The optimum within so many seconds; 0 leaves it out.
 
     Where stopping a job takes a setup, no policy is better than the best one that may stop jobs for nothing: that is a bound.
@@ -48,7 +74,9 @@ def find_optimum(system: System, time_limit_s: float) -> Optimum:
         return Optimum()
     setups = system.preemption == "setup"
     try:
-        found = optimal_policy(system, "full" if setups else system.preemption, accuracy=_ACCURACY, time_limit_s=time_limit_s)
+        found = optimal_policy(
+            system, "full" if setups else system.preemption, accuracy=_ACCURACY, time_limit_s=time_limit_s, progress=progress
+        )
     except RotaError as error:
         reason = str(error).partition(": ")[0]
         return Optimum(remark=f"How far this is from the best possible is not known: {reason}.")
