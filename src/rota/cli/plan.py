@@ -79,7 +79,7 @@ def plan(
         def show(at: PlanProgress) -> None:
             if interrupts:  # a computation answers Ctrl-C with its best result so far; here Ctrl-C ends the whole plan
                 raise KeyboardInterrupt
-            line.update(at.time_s, f"{at.step}, {at.time_s:.0f} s", at.compiling)
+            line.update(at.time_s, str(at), at.compiling)
 
         found = rota.plan(
             spec.system,

@@ -129,7 +129,7 @@ def _planned(file: Path, policy: str | None) -> PlanFile:
     from rota.report.plan_files import plan_file
 
     with ProgressLine() as line:
-        found = rota.plan(spec.system, progress=lambda at: line.update(at.time_s, f"{at.step}, {at.time_s:.0f} s", at.compiling))
+        found = rota.plan(spec.system, progress=lambda at: line.update(at.time_s, str(at), at.compiling))
     return plan_file(found, spec.live)
 
 

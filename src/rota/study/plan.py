@@ -6,7 +6,6 @@ how far load can grow, and which policy to run. What theory proves is exact; the
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -24,13 +23,14 @@ from rota.errors import BadSpec, Infeasible, Problem, Unstable
 from rota.model import System
 from rota.model.system import check_system
 from rota.policy import MSR, Policy
-from rota.simulation import Comparison, Difference, Result, SimulationProgress, compare, compare_pair, enough_jobs
+from rota.simulation import Comparison, Difference, Result, compare, compare_pair, enough_jobs
 from rota.study.plan_bursts import BurstCost, burst_cost
 from rota.study.plan_choice import choose
 from rota.study.plan_growth import Limit, against_load, limits_of
 from rota.study.plan_objective import Measure, PlanObjective, checked_limits, measure_of
 from rota.study.plan_optimum import Optimum, OptimumSearch
 from rota.study.plan_policies import analysis_of, capacity_needed, compiled_parts, design_rotas, policies_of
+from rota.study.plan_progress import PlanProgress, Telling
 from rota.study.plan_words import WorseOff, in_words, overload_text, worse_off
 from rota.study.warm_up import compiling_ahead
 from rota.threads import one_thread
@@ -41,15 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "PlanProgress", "plan"]
 
 _ELSEWHERE = 1 / 12  # of the time for tuning, at each of the other loads
-
-
-@dataclass(frozen=True)
-class PlanProgress:
-    """The current step of a plan, and the time taken so far."""
-
-    step: str
-    time_s: float
-    compiling: bool = False  # no further progress until the simulator of a policy is compiled
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,22 +215,11 @@ def plan(
     if not (is_real(optimum_s) and optimum_s >= 0):
         raise BadSpec([Problem("optimum_s", "must not be negative, and finite", optimum_s)])
     objective, type_limits = measure_of(objective).objective, checked_limits(system, limits)
-    began = time.perf_counter()
-
-    def tell(step: str, compiling: bool = False) -> None:
-        if progress is not None:
-            progress(PlanProgress(step, time.perf_counter() - began, compiling))
-
-    def simulating(name: str, at: SimulationProgress) -> None:
-        if at.compiling:
-            tell(f"{name}: compiling its simulator, once on this machine", True)
-        else:
-            tell(f"{name}: {at.done:,} of {jobs:,} jobs")
-
+    telling = Telling(progress)
     with ExitStack() as stack:
         stack.enter_context(one_thread())  # each: simulations, design and the search for the optimum run side by side
         stack.enter_context(compiling_ahead(compiled_parts(system)))
-        tell("system load")
+        telling.begin("load", "system load")
         best = system_load(system, time_limit_s=10.0)
         if best.load == 0:
             raise Infeasible("no jobs arrive: there is nothing to plan")
@@ -249,7 +229,7 @@ def plan(
         jobs = enough_jobs(system) if jobs is None else jobs
         grid_jobs = max(jobs // 5, 1000)
         judge = None if objective == "mean" else measure_of(objective).value
-        tell("designing the rota")
+        telling.begin("design", "designing the rota")
         rotas = design_rotas(
             best,
             jobs=grid_jobs,
@@ -258,24 +238,26 @@ def plan(
             limits=type_limits,
             judge=judge,
             objective=objective,
-            tell=simulating,
+            tell=telling.simulating,
         )
         rota = rotas[system.preemption].plain
         analysis, as_given = analysis_of(system, rota)
         balanced = MeanResponse.of(analysis_of(system, rotas[system.preemption].balanced)[0])
         policies = policies_of(system, rotas)
-        comparison = compare(system, list(policies.values()), jobs=jobs, seed=seed, progress=simulating)
+        telling.policies = len(policies)
+        telling.begin("compare", "comparing policies")
+        comparison = compare(system, list(policies.values()), jobs=jobs, seed=seed, progress=telling.simulating)
         if any(result.interrupted for result in comparison.results):
             raise KeyboardInterrupt
         results = dict(zip(comparison.labels, comparison.results, strict=True))
-        rows = against_load(best, results, jobs=grid_jobs, seed=seed, time_limit_s=tuning_s * _ELSEWHERE, tell=tell)
-        tell("how far load can grow")
+        telling.begin("loads", "other loads")
+        rows = against_load(best, results, jobs=grid_jobs, seed=seed, time_limit_s=tuning_s * _ELSEWHERE, tell=telling.tell)
+        telling.begin("growth", "how far load can grow")
         growth = limits_of(best, results, rows, jobs=grid_jobs, seed=seed)
-        if optimum_s > 0:
-            tell("the best policy possible")
+        telling.begin("optimum", "the best policy possible")
         optimum = search.result()
         choice = choose(results, growth, best.load, objective=objective, limits=type_limits)
-        bursts = burst_cost(system, results[choice.name], jobs=jobs, seed=seed, tell=simulating)
+        bursts = burst_cost(system, results[choice.name], jobs=jobs, seed=seed, tell=telling.simulating)
     return Plan(
         system=system,
         load=best,
@@ -296,7 +278,7 @@ def plan(
         jobs=jobs,
         grid_jobs=grid_jobs,
         seed=seed,
-        time_s=time.perf_counter() - began,
+        time_s=telling.time_s,
         bursts=bursts,
     )
 

@@ -68,7 +68,7 @@ def against_load(
     jobs: int,
     seed: int,
     time_limit_s: float,
-    tell: Callable[[str], None],
+    tell: Callable[[str, float], None],
 ) -> list[dict[str, Any]]:
     """A row per policy and load, with rotas redesigned for each load. `known` are the results at the system's own `load`.
 
@@ -80,8 +80,8 @@ def against_load(
     stopped = threading.Event()
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:  # simulates at one load while the rotas of the next are designed
         try:
-            for at in loads_around(load.load):
-                tell(f"load {at:.2f}")
+            for k, at in enumerate(loads_around(load.load)):
+                tell(f"load {at:.2f}", k / len(loads_around(load.load)))
                 if at == load.load:
                     continue
                 there = load.scaled(at / load.load)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rota.errors import RotaError
 from rota.model import System
-from rota.optimal import OptimalProgress, optimal_policy
+from rota.optimal import OptimalProgress, compile_search, optimal_policy
 
 __all__ = ["Optimum", "find_optimum"]
 
@@ -47,7 +47,12 @@ class OptimumSearch:
 
     def __init__(self, system: System, time_limit_s: float) -> None:
         self._stopped, self._pool = threading.Event(), ThreadPoolExecutor(1)
-        self._task = self._pool.submit(find_optimum, system, time_limit_s, self._watch)
+        self._task = self._pool.submit(self._search, system, time_limit_s)
+
+    def _search(self, system: System, time_limit_s: float) -> Optimum:
+        if time_limit_s > 0:
+            compile_search("full" if system.preemption == "setup" else system.preemption)  # takes time of its own
+        return find_optimum(system, time_limit_s, self._watch)
 
     def __enter__(self) -> OptimumSearch:
         return self

@@ -1,0 +1,26 @@
+"""Compiling the search for the optimum ahead, so that its time limit is for the search alone."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from rota.errors import NotConverged
+from rota.kernel_cache import is_kept
+from rota.model import Preemption, System
+from rota.optimal import chain, table_chain, with_preemption, without_preemption
+from rota.optimal.optimal_policy import optimal_policy
+
+__all__ = ["compile_search"]
+
+_PAIR = System([2], [[1], [2]], [0.3, 0.1], [1.0, 1.0])
+
+
+def compile_search(preemption: Preemption) -> None:
+    """Compiles what `optimal_policy` runs, "full" or "none", unless it is on disk: by a search that takes a moment."""
+    sweeps: Any = with_preemption if preemption == "full" else without_preemption
+    functions: list[Any] = [sweeps.sweep, sweeps.backup, table_chain._explore, chain._gauss_seidel]
+    if all(function.signatures or is_kept(function) for function in functions):
+        return
+    with suppress(NotConverged):
+        optimal_policy(_PAIR, preemption, accuracy=0.05, time_limit_s=5.0)
