@@ -109,6 +109,7 @@ _HOME = {
     "heavy_traffic_ratio": "rota.study",
     "plan": "rota.study",
     "sweep": "rota.study",
+    "warm_up": "rota.study",
     "Trace": "rota.traces",
     "read_trace": "rota.traces",
     "Client": "rota.live.http.client",
@@ -227,6 +228,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.study.plan import Plan as Plan
     from rota.study.plan import plan as plan
     from rota.study.sweep import sweep as sweep
+    from rota.study.warm_up import warm_up as warm_up
     from rota.traces import Trace as Trace
     from rota.traces import read_trace as read_trace
     from rota.tuning import Tuned as Tuned

@@ -1,5 +1,6 @@
 """Compiling ahead: every simulator is a part, what a plan needs is among them, and parts that are on disk start no process."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -8,9 +9,10 @@ import pytest
 
 import rota
 from rota.decide import built_in, rule_of
-from rota.study import warm_up
 from rota.study.plan_policies import compiled_parts
 from rota.study.warm_up import _samples, compiling_ahead, parts, use
+
+MODULE = importlib.import_module("rota.study.warm_up")
 
 
 def test_every_simulator_is_compiled_ahead():
@@ -32,7 +34,7 @@ def test_what_a_plan_simulates_is_a_part(model):
 def test_what_is_ready_starts_no_process(monkeypatch):
     """Once a simulator is compiled, nothing is compiled ahead for it."""
     use("fcfs")
-    monkeypatch.setattr(warm_up.subprocess, "Popen", lambda *words, **more: pytest.fail("a process was started"))
+    monkeypatch.setattr(MODULE.subprocess, "Popen", lambda *words, **more: pytest.fail("a process was started"))
     with compiling_ahead(["fcfs"]):
         pass
 
@@ -61,6 +63,6 @@ def test_another_process_compiles(tmp_path):
 
 def test_where_nothing_can_be_kept(monkeypatch):
     """Without a folder for machine code, compiling ahead is refused with what to do."""
-    monkeypatch.setattr(warm_up, "folder_of", lambda function: None)
+    monkeypatch.setattr(MODULE, "folder_of", lambda function: None)
     with pytest.raises(rota.Infeasible, match="NUMBA_CACHE_DIR"):
-        warm_up.warm_up()
+        rota.warm_up()

@@ -21,8 +21,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ellipj, ellipk, ellipkm1
 
 from rota.arrays import Array
 from rota.kernel import compiled
@@ -64,13 +64,13 @@ def around(decay_rate: float, density: float) -> Contour:
     beyond = gap / (1 + np.sqrt(1 + gap))  # ϱ − 1
     radius = 1 + beyond
     k = beyond / (radius + 1)
-    period = float(ellipkm1(k * k))  # K′
-    half = int(np.ceil(density * period / float(ellipk(k * k)))) + _FEWEST
+    period = float(scipy.special.ellipkm1(k * k))  # K′
+    half = int(np.ceil(density * period / float(scipy.special.ellipk(k * k)))) + _FEWEST
     step = period / half
     t = (np.arange(half) + 0.5) * step
     # sc(K′ − t) = 1/(k sc(t)): beyond the middle by symmetry, where the functions of a modulus close to 1 would lose digits
     far = t > period / 2
-    sn, cn, dn, _ = ellipj(np.where(far, period - t, t), 1 - k * k)
+    sn, cn, dn, _ = scipy.special.ellipj(np.where(far, period - t, t), 1 - k * k)
     y, slope = k * sn / cn, k * dn / cn**2
     y, slope = np.where(far, k / y, y), np.where(far, k * slope / y**2, slope)
     beyond_one = (beyond + 1j * y * (radius + 1)) / (1 - 1j * y)

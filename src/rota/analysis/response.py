@@ -35,7 +35,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from rota.analysis.law import TimeLaw, poisson_mixture
 from rota.analysis.qbd import Levels
@@ -108,7 +108,7 @@ def quantile_of_mixture(laws: Sequence[tuple[float, ResponseTime]], p: float) ->
     if high - low <= 1e-12 * high:
         return high
     low, high = low * (1 - 1e-9), high * (1 + 1e-9)
-    return float(brentq(lambda t: sum(share * float(law.tail(t)) for share, law in laws) - (1 - p), low, high, rtol=1e-10))
+    return float(scipy.optimize.brentq(lambda t: sum(share * float(law.tail(t)) for share, law in laws) - (1 - p), low, high, rtol=1e-10))
 
 
 def uniform_rate(queue: TypeQueue) -> float:

@@ -10,6 +10,7 @@ from rota.study.plan_words import WorseOff
 from rota.study.results import read_results
 from rota.study.runs import Run, repeat
 from rota.study.sweep import SweepProgress, sweep
+from rota.study.warm_up import WarmUpProgress, warm_up
 
 __all__ = [
     "MSR_NAMES",
@@ -20,6 +21,7 @@ __all__ = [
     "PlanProgress",
     "Run",
     "SweepProgress",
+    "WarmUpProgress",
     "WorseOff",
     "grid",
     "heavy_traffic_ratio",
@@ -29,4 +31,5 @@ __all__ = [
     "read_results",
     "repeat",
     "sweep",
+    "warm_up",
 ]
