@@ -79,14 +79,27 @@ def test_a_spec_edited_while_it_is_planned(tmp_path, monkeypatch):
     assert json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["live"] == {"grace_s": 3}
 
 
+def test_progress_goes_one_way():
+    """The part that is done only grows, from the first step to the last, and with it comes an estimate of the time left."""
+    told = []
+    rota.plan(paper_example(0.5), jobs=5000, tuning_s=0.2, optimum_s=0, progress=told.append)
+    parts = [progress.part for progress in told]
+    assert parts == sorted(parts)
+    assert parts[0] == 0
+    assert 0.9 < parts[-1] <= 1
+    assert all(progress.left_s == pytest.approx(progress.time_s * (1 - progress.part) / progress.part) for progress in told[-5:])
+    assert str(told[-1]).startswith(" 95%  the best policy possible, about ")
+
+
 def test_compiling_is_said(monkeypatch, capsys):
     """While the simulator of a policy is compiled, progress says that, at once, and counts no jobs."""
     monkeypatch.setattr(sys.modules["rota.simulation.simulate"], "will_compile", lambda run: True)
     told = []
     rota.plan(paper_example(0.5), jobs=5000, tuning_s=0.2, optimum_s=0, progress=told.append)
-    at = next(k for k, progress in enumerate(told) if progress.step.startswith("fcfs"))
-    assert (told[at].step, told[at].compiling) == ("fcfs: compiling its simulator, once on this machine", True)
-    assert not told[at + 1].compiling
+    at = next(k for k, progress in enumerate(told) if "fcfs" in progress.step)
+    assert (told[at].step, told[at].compiling) == ("compiling the simulator of fcfs, once on this machine", True)
+    assert told[at].left_s is None
+    assert any(progress.step.startswith("fcfs: ") and not progress.compiling for progress in told[at:])
     assert main(["simulate", PAPER, "fcfs", "--jobs", "2000"]) == 0
     assert "compiling the simulator for this policy, once on this machine" in capsys.readouterr().err
 
