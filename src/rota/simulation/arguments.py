@@ -11,6 +11,7 @@ import numpy as np
 from rota.arguments import is_real, whole
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import Chunk, System, Workload
+from rota.model.system import check_system
 from rota.simulation.streams import SystemArrivals
 from rota.simulation.workload import PoissonArrivals
 
@@ -31,8 +32,8 @@ def checked_run(
     """The number of jobs, the seed and the number of jobs to log; raises `BadSpec` with every problem."""
     problems: list[Problem] = []
     found: list[int | None] = []
-    if not isinstance(system, System):
-        problems.append(Problem("system", "must be a rota.System (rota.read_system reads one from its file)", system))
+    with _kept(problems):
+        check_system(system)
     for place, value, least in (("jobs", jobs, LEAST_JOBS), ("seed", seed, 0), ("log_jobs", log_jobs, 0)):
         with _kept(problems):
             found.append(None if value is None and place == "jobs" else whole(place, value, least))
