@@ -118,10 +118,13 @@ def use(name: str) -> None:
 
 @contextmanager
 def compiling_ahead(names: Iterable[str]) -> Iterator[None]:
-    """Within, another process compiles what is missing of the simulators of these policies; where there is one core only, none does."""
+    """Within, another process compiles what is missing of the simulators of these policies.
+
+    None does where there is one core only, or where nothing is kept on disk.
+    """
     samples = _samples()
     missing = [name for name in names if name in samples and will_compile(runner_of(rule_of(samples[name]).decide))]
-    if not missing or (os.cpu_count() or 1) == 1:
+    if not missing or (os.cpu_count() or 1) == 1 or folder_of(shared_engine()) is None:
         yield
         return
     with ExitStack() as stack:
