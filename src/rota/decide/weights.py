@@ -118,13 +118,14 @@ def max_weight(state: State, target: Int) -> float:
 
 @kernel
 def _all_fit(state: State, target: Int) -> bool:
-    """Whether all jobs fit together: then all run."""
+    """Whether all jobs fit together, without preemption into what is free beside the running ones: then all run."""
     K, R = state.demand.shape
+    available = state.capacity if state.data.preemptive else state.free
     for r in range(R):
         used = 0.0  # exact up to the capacity (`rota.capacity.units`), and no sum is too large
         for i in range(K):
-            used += float(state.system[i]) * state.demand[i, r]
-        if used > state.capacity[r]:
+            used += float(state.system[i] - (0 if state.data.preemptive else state.running[i])) * state.demand[i, r]
+        if used > available[r]:
             return False
     for i in range(K):
         target[i] = state.system[i]
