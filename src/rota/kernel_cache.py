@@ -149,10 +149,10 @@ class _Cache(FunctionCache):
 class FileLock:
     """A lock that processes share, held from now on until `release`; a process that ends gives it up.
 
-    After two minutes, and where files cannot be locked, one goes on without it: what is kept on disk is right in any case.
+    After half a minute, and where files cannot be locked, one goes on without it: what is kept on disk is right in any case.
     """
 
-    _PATIENCE_S, _PAUSE_S = 120.0, 0.02
+    _PATIENCE_S, _PAUSE_S = 30.0, 0.02
 
     def __init__(self, path: Path) -> None:
         self._path, self._file = path, -1
