@@ -31,7 +31,7 @@ def speed(system: rota.System, policy: object, jobs: int, compiled: bool | None 
     if compiled is False:
         decider = decider._replace(decide=decider.decide.py_func)  # type: ignore[attr-defined]
     arrivals, draws = np.random.SeedSequence(0).spawn(2)
-    simulation = Run(system, decider, draws, batch_jobs=1000, compiled=compiled)
+    simulation = Run(system, decider, draws, batch_jobs=min(1000, jobs // 4), compiled=compiled)
     chunk = min(jobs, 1 << 16)
     chunks = PoissonArrivals(chunk).chunks(system, arrivals)
     for _ in range(max(jobs // 3 // chunk, 1)):
