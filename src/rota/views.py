@@ -105,10 +105,6 @@ class View:
         self.address = address_of(self.words)
         self._shorter: View | None = None
 
-    @property
-    def _numba_type_(self) -> ViewType:
-        return self.type
-
     def set_code(self, function: Any) -> None:
         """Compiles a function of numba for this view, `function(view) -> float`, and puts its address into word 0, for `call_code`."""
         if (self.type,) not in function.overloads:

@@ -34,7 +34,7 @@ class PlanProgress:
 
 
 class Telling:
-    """Reports progress. `jobs` are those of each of the `policies` that are compared."""
+    """Reports progress. `policies`: how many are compared."""
 
     def __init__(self, progress: Callable[[PlanProgress], None] | None) -> None:
         self._progress, self._began = progress, time.perf_counter()
