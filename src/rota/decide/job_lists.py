@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rota.decide.state import State
 
-__all__ = ["link", "unlink"]
+__all__ = ["link", "link_behind", "unlink"]
 
 
 def link(state: State, job: int, i: int) -> None:
@@ -21,6 +21,17 @@ def link(state: State, job: int, i: int) -> None:
     state.newest[i] = job
     if state.first_waiting[i] < 0:
         state.first_waiting[i] = job
+
+
+def link_behind(state: State, job: int, i: int, before: int) -> None:
+    """A job that waits joins the list of type i behind another job that does not run."""
+    behind = state.newer[before]
+    state.newer[job], state.older[job] = behind, before
+    state.newer[before] = job
+    if behind >= 0:
+        state.older[behind] = job
+    else:
+        state.newest[i] = job
 
 
 def unlink(state: State, job: int, i: int) -> None:

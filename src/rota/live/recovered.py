@@ -11,6 +11,7 @@ from rota.live.actions import Do
 from rota.live.jobs import BEFORE_START, IN_SERVICE, Cancel, Job, JobState, Request, is_unwanted
 from rota.live.processes.records import Attempt
 from rota.live.scheduling.job_class import class_again
+from rota.live.scheduling.scheduler import list_order
 from rota.live.stimuli import AttemptRunning, Found, Recovered, was_stopped
 from rota.model.live import OWN_TYPE
 
@@ -48,7 +49,7 @@ def recover(lifecycle: Lifecycle, event: Recovered) -> None:
                 found[id] = Found(None, JobState.WAITING)
     _refit(lifecycle, [job for job in event.jobs if job.state in BEFORE_START and not is_unwanted(job)])
     found = {id: seen for id, seen in found.items() if lifecycle.jobs[id].sequence is not None}
-    for id in sorted(found, key=lambda id: (found[id].state != JobState.RUNNING, lifecycle.jobs[id].sequence)):
+    for id in sorted(found, key=lambda id: list_order(found[id].state, lifecycle.jobs[id].sequence or 0)):
         job, (seen, state, _) = lifecycle.jobs[id], found[id]
         if seen is not None and seen.state == "ended":
             over.append((job, seen))

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import rota
 from rota.decide import seeded
-from rota.live.scheduling.scheduler import OWN, Decision, Scheduler
+from rota.live.jobs import JobState
+from rota.live.scheduling.scheduler import OWN, Decision, Scheduler, list_order
 from rota.policy import as_policy, preempts
 from rota.simulation.workload import Jobs, PoissonArrivals
 from simulated_machine import play
@@ -162,12 +163,16 @@ class Watched:
         self.obey(self.scheduler.leave(id, self.now))
 
     def swap(self, number):
-        """Another plan, or the same anew."""
+        """Another plan, or the same anew: with another policy, other rules of stopping, and other resources that a stop releases."""
+        if number % 2 and self.stop != "none":
+            self.stop = ("suspend", "requeue")[number // 2 % 2]
+            self.releasable = [bool(number // 4 >> r & 1) for r in range(len(self.system.capacity))]
         names = [name for name in EVERY if name != "server-filling" and (self.stop != "none" or not preempts(EVERY[name]))]
         if len(self.system.capacity) > 1:
             self.policy = EVERY[names[number % len(names)]]
         self.swaps += 1
-        orders = self.scheduler.swap(self.system, self.policy, seeded(np.random.SeedSequence([7, self.swaps])), self.now)
+        rules = {"stop": self.stop, "releasable": self.releasable}
+        orders = self.scheduler.swap(self.system, self.policy, seeded(np.random.SeedSequence([7, self.swaps])), self.now, **rules)
         assert not orders.stop  # no running job is touched by a change of plan
         self.obey(orders)
 
@@ -191,7 +196,7 @@ class Watched:
         old = self.scheduler
         saved = json.loads(json.dumps(old.save()))
         self.scheduler = Scheduler(self.system, self.policy, seeded(np.random.SeedSequence(4)), stop=self.stop, releasable=self.releasable)
-        for job in sorted(old.jobs.values(), key=lambda job: (job.state != "running", job.sequence)):
+        for job in sorted(old.jobs.values(), key=lambda job: list_order(job.state, job.sequence)):
             demand = job.demand if job.kind == OWN else None
             self.scheduler.put(job.id, job.kind, estimate=job.estimate, demand=demand, sequence=job.sequence, state=job.state)
         np.testing.assert_array_equal(self.scheduler.state.free, old.state.free)
@@ -223,7 +228,7 @@ class Watched:
         return job.demand * {"waiting": 0, "running": 1, "stopping": 1, "suspended": np.array(kept)}[self.states[id]]
 
     def check_lists(self):
-        """The lists of each type are whole, in order, and begin with those that run."""
+        """The lists of each type are whole, begin with those that run, and then have the suspended ones; those that wait are in order."""
         s, scheduler = self.scheduler.state, self.scheduler
         for i in range(len(self.system.names)):
             jobs, place, before = [], int(s.oldest[i]), -1
@@ -234,7 +239,9 @@ class Watched:
                 place, before = int(s.newer[place]), place
             assert s.newest[i] == before
             assert len(jobs) == s.system[i] == sum(job.kind == i for job in scheduler.jobs.values())
-            assert [job.sequence for job in jobs] == sorted(job.sequence for job in jobs)
+            waiting = [job for job in jobs if job.state == "waiting"]
+            assert [job.sequence for job in waiting] == sorted(job.sequence for job in waiting)
+            assert "suspended" not in [job.state for job in jobs[jobs.index(waiting[0]) :]] if waiting else True  # who has begun goes on
             running = [job.state == "running" for job in jobs]
             assert running == sorted(running, reverse=True)  # the running ones are the oldest
             assert sum(running) == s.running[i]
@@ -242,10 +249,17 @@ class Watched:
             assert list(scheduler.waiting(i)) == [job.id for job in jobs[sum(running) :]]
 
     def check_room(self, orders):
-        """No more is held than there is, and nobody is stopped for nothing."""
+        """No more is in service than there is, what suspended jobs keep is given to nobody, and nobody is stopped for nothing.
+
+        Only what other plans let suspended jobs give back can make the whole more than there is.
+        """
         s = self.scheduler.state
-        used = sum((self.held(id) for id in self.states), start=np.zeros(len(s.capacity), dtype=np.int64))
-        assert (used <= s.capacity).all()
+        nothing = np.zeros(len(s.capacity), dtype=np.int64)
+        used = sum((self.held(id) for id in self.states), start=nothing)
+        assert (sum((self.held(id) for id in self.of("running", "stopping")), start=nothing) <= s.capacity).all()
+        assert (used <= s.capacity).all() or (self.swaps and self.of("suspended"))
+        for id in orders.start:
+            assert (used <= s.capacity)[self.scheduler.jobs[id].demand > 0].all()
         np.testing.assert_array_equal(s.free, s.capacity - used)
         if orders.stop:  # nobody is stopped for nothing: what was decided fits as soon as those who are stopping are gone
             want = np.minimum(self.scheduler.target, s.system)
@@ -336,6 +350,61 @@ def test_what_is_kept_does_not_stop_the_server():
     assert scheduler.target.tolist() == [0, 0, 1]
     assert scheduler.leave(2, 4.0).resume == [1]
     assert scheduler.leave(1, 5.0).start == [4]
+
+
+def cells():
+    """Six cells; small jobs need one, large ones three and whole ones all."""
+    return rota.System([6], [[1], [3], [6]], [1.0] * 3, [1.0] * 3, resources=["cells"])
+
+
+def in_state(scheduler, state):
+    """The jobs in a state."""
+    return [job.id for job in scheduler.jobs.values() if job.state == state]
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["swap", "new daemon"])
+def test_suspended_jobs_that_keep_more_than_there_is(restart):
+    """A plan releases cells and suspends seven jobs of twelve cells; the next keeps cells. They go on as they fit, and the server is not stuck."""
+    scheduler = floor_of(cells(), releasable=[True])
+    for kind, ids in ((0, range(1, 7)), (2, range(7, 60)), (1, range(100, 200))):
+        for id in ids:
+            scheduler.arrive(id, kind, 0.0)
+    assert (in_state(scheduler, "running"), in_state(scheduler, "suspended")) == ([100, 101], [1, 2, 3, 4, 5, 6, 7])
+    rules = {"stop": "requeue", "releasable": [False]}
+    if restart:
+        old, scheduler = scheduler, Scheduler(cells(), as_policy("max-weight"), seeded(np.random.SeedSequence(2)), **rules)
+        for job in sorted(old.jobs.values(), key=lambda job: list_order(job.state, job.sequence)):
+            scheduler.put(job.id, job.kind, sequence=job.sequence, state=job.state)
+        assert not scheduler.begin(1.0)
+    else:
+        assert not scheduler.swap(cells(), as_policy("max-weight"), seeded(np.random.SeedSequence(2)), 1.0, **rules)
+    assert scheduler.leave(100, 2.0).resume == [1, 2, 3]
+    assert scheduler.leave(101, 3.0).resume == [4, 5, 6]
+    for id in (1, 2, 3, 4, 5):
+        assert not scheduler.leave(id, 4.0)  # job 7 needs all cells
+    assert scheduler.leave(6, 5.0).resume == [7]
+    assert scheduler.leave(7, 6.0).start == [102, 103]
+
+
+def test_an_own_job_that_keeps_more_than_there_is():
+    """The same with jobs that no type encloses."""
+    scheduler = Scheduler(cells(), as_policy("max-weight"), seeded(np.random.SeedSequence(1)), stop="requeue", releasable=[False])
+    for id in (1, 2):
+        scheduler.put(id, OWN, demand=scheduler.units_of([4.0]), state=JobState.SUSPENDED)
+    assert scheduler.begin(0.0).resume == [1]
+    assert scheduler.leave(1, 1.0).resume == [2]
+
+
+def test_who_was_stopped_waits_behind_the_suspended():
+    """Job 1 was told to stop under this plan, and jobs 2 and 3 were suspended under another: they go on before it, and free what they keep."""
+    scheduler = Scheduler(cells(), as_policy("max-weight"), seeded(np.random.SeedSequence(1)), stop="requeue", releasable=[False])
+    for id, state in ((1, JobState.STOPPING), (2, JobState.SUSPENDED), (3, JobState.SUSPENDED), (4, JobState.WAITING)):
+        scheduler.put(id, 0, state=state)
+    scheduler.put(10, OWN, demand=scheduler.units_of([3.0]), state=JobState.RUNNING)
+    assert not scheduler.begin(0.0)  # nothing is free
+    decision = scheduler.stopped(1, 1.0)
+    assert (decision.resume, decision.start) == ([2, 3], [1])
+    assert list(scheduler.waiting(0)) == [4]
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "first-fit", "easy", "max-weight-np"])

@@ -4,12 +4,14 @@ Each event (a job arrives, leaves, has stopped; the policy's timer rings) goes t
 how many jobs of each type should run. This becomes a `Decision` about jobs: of each type, the oldest waiting job starts first and the
 youngest running job is stopped first. While every decision can be carried out at once, this equals the simulator event by event.
 
-Four things happen on a real server only:
+Five things happen on a real server only:
 
 - A job may take some time to stop (`STOPPING`: it got a signal and may write a checkpoint). It holds everything until it has ended.
 - A suspended job gives back only what a stop releases (`releasable`), and keeps its memory. A decision that needs what suspended jobs keep
   is carried out in part: no job is stopped, and of the jobs that should start, those start that fit beside the running ones. Suspended jobs
   resume when enough is free, so that they end and give back what they keep.
+- Another plan may say that suspended jobs keep what they gave back under the plan that suspended them. All of them together may then keep
+  more than there is. Each resumes when it fits beside the jobs that run, and until they have ended nothing else starts that needs it.
 - If jobs cannot be stopped, or the policy never stops any, a job that it would no longer run (after a change of plan) runs to its end.
 - Jobs that no type encloses (`own`) are unknown to the policy. After each decision they start in order of arrival, if they fit.
 
@@ -29,7 +31,7 @@ from numpy.typing import NDArray
 
 from rota.arrays import Int
 from rota.decide import ARRIVAL, CHANGE, COMPLETION, START, TIMER, State, decider_of, new_state, rule_of
-from rota.decide.job_lists import link, unlink
+from rota.decide.job_lists import link, link_behind, unlink
 from rota.decide.state import KIND, TYPE
 from rota.errors import BadSpec, Problem
 from rota.live.jobs import JobState
@@ -38,7 +40,7 @@ from rota.live.scheduling.units import fine_units
 from rota.model import System
 from rota.policy import Policy, policy_name, preempts
 
-__all__ = ["OWN", "Decision", "Scheduler", "Stop"]
+__all__ = ["OWN", "Decision", "Scheduler", "Stop", "list_order"]
 
 Stop = Literal["none", "suspend", "requeue"]
 OWN = -1  # the type of a job that no type encloses
@@ -72,6 +74,11 @@ class Entry:
     place: int = -1  # in the arrays of the state; −1 for an own job
     state: JobState = JobState.WAITING  # WAITING, RUNNING, SUSPENDED or STOPPING
     ending: bool = False  # its user cancelled it: it cannot be suspended any more, and does not start again
+
+
+def list_order(state: str, sequence: int) -> tuple[int, int]:
+    """Sorts the jobs of a type: those that run, those that have started and do not run, those that wait; each from old to new."""
+    return (0 if state == JobState.RUNNING else 2 if state == JobState.WAITING else 1), sequence
 
 
 class Scheduler:
@@ -138,9 +145,9 @@ class Scheduler:
         return self._decide(COMPLETION, kind, now)
 
     def stopped(self, id: int, now: float) -> Decision:
-        """A job that was asked to stop has ended on the machine. It waits again, before the younger jobs of its type."""
+        """A job that was asked to stop has ended on the machine. It waits again, before the younger jobs of its type that wait."""
         job = self.jobs[id]
-        self._hold(job, JobState.WAITING)
+        self._wait_again(job)
         self._undone = True
         return self._decide(CHANGE, max(job.kind, 0), now)
 
@@ -175,7 +182,7 @@ class Scheduler:
         releasable: Sequence[bool] | None = None,
     ) -> Decision:
         """Switches to another plan for the same resources and types, with other rules of stopping if given. Running jobs go on."""
-        here, finish = sorted(self.jobs.values(), key=lambda job: job.sequence), self.state.finish
+        here, finish = sorted(self.jobs.values(), key=lambda job: list_order(job.state, job.sequence)), self.state.finish
         self.stop = self.stop if stop is None else stop
         if releasable is not None:
             self.kept_when_suspended = np.array([not x for x in releasable], dtype=np.int64)
@@ -208,7 +215,7 @@ class Scheduler:
     ) -> None:
         """Puts a job on the scheduler without asking the policy, to begin from a given state. `served`: its time in service so far.
 
-        Put the jobs of a type oldest first, and the running ones before the others.
+        Put jobs in the order of `list_order`.
         """
         if id in self.jobs:
             raise ValueError(f"job {id} is on the scheduler already")
@@ -299,6 +306,22 @@ class Scheduler:
                 s.first_waiting[job.kind] = job.place
         job.state = state
 
+    def _wait_again(self, job: Entry) -> None:
+        """A job that was to stop waits again: behind the suspended jobs of its type, which resume first, and before the younger that wait."""
+        self._hold(job, JobState.WAITING)
+        if job.kind == OWN:
+            return
+        s, here = self.state, self._by_place
+        last, place = job.place, int(s.newer[job.place])
+        while place >= 0 and here[place].state != JobState.WAITING:
+            last, place = place if here[place].state == JobState.SUSPENDED else last, int(s.newer[place])
+        if last == job.place:
+            return
+        while (place := int(s.newer[last])) >= 0 and here[place].state == JobState.WAITING and here[place].sequence < job.sequence:
+            last = place
+        unlink(s, job.place, job.kind)
+        link_behind(s, job.place, job.kind, last)
+
     # ------------------------------------------------------------------------------------------------------------ decisions
 
     def _decide(self, kind: int, i: int, now: float) -> Decision:
@@ -337,6 +360,10 @@ class Scheduler:
                     break
         while (own := self._own_ready.first(s.free)) is not None:  # also a suspended job that had a type under another plan
             self._start(self._own[own], decision)
+        if (s.free < 0).any():
+            for job in self._own.values():
+                if job.state == JobState.SUSPENDED:
+                    self._start(job, decision)
         if self._may_stop and not decision.stop and (s.running < want).any():
             self._resume(decision)
         self._undone = bool((s.running != want).any())
@@ -365,13 +392,24 @@ class Scheduler:
         return bool((used <= s.capacity).all())
 
     def _start(self, job: Entry, decision: Decision) -> bool:
-        if job.state == JobState.STOPPING or (job.demand - self._held(job, job.state) > self.state.free).any():
+        if job.state == JobState.STOPPING or not self._has_room(job):
             return False
         (decision.resume if job.state == JobState.SUSPENDED else decision.start).append(job.id)
         self._hold(job, JobState.RUNNING)
         if job.place >= 0:
             self.state.finish[job.place] = self.state.clock[0] + job.estimate
         return True
+
+    def _has_room(self, job: Entry) -> bool:
+        """Whether a job can run beside what is held; where suspended jobs keep more than there is, one of them beside those in service."""
+        s, need = self.state, job.demand - self._held(job, job.state)
+        short = need > s.free
+        if not short.any():
+            return True
+        if job.state != JobState.SUSPENDED or (need[short] > 0).any():
+            return False
+        in_service = [one.demand for one in self.jobs.values() if one.state in (JobState.RUNNING, JobState.STOPPING)]
+        return bool((sum(in_service, job.demand) <= s.capacity)[short].all())
 
     # ------------------------------------------------------------------------------------------------------------ what others ask
 
@@ -442,7 +480,7 @@ class Scheduler:
 
     def never_began(self, id: int) -> None:
         """A job that the policy stopped had not started on the machine: it waits again, and holds nothing."""
-        self._hold(self.jobs[id], JobState.WAITING)
+        self._wait_again(self.jobs[id])
         self._undone = True
 
     def remember(self, saved: dict[str, Any]) -> None:
