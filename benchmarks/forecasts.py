@@ -33,7 +33,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 LEVELS = (0.5, 0.8, 0.95)
 ROTA = rota.MSR([(0, 0, 2), (1, 4, 0)], (0.5, 0.5), "none", 0.2)
 POLICIES = {"nMSR": ROTA, "first-fit": rota.FirstFit(), "nMSR+backfill": ROTA.replace(backfill=True)}
-_ASKERS = 2  # answers of the daemon that are waited for at once
+_ASKERS = 4  # answers of the daemon that are waited for at once
 SLACK = 1e-9  # a start at the very moment that was said is in time
 
 
@@ -177,7 +177,7 @@ def measured_live(
 ) -> list[Asked]:
     """Forecasts of a real daemon for some of so many real jobs, each of which sleeps for an exponential time. Times are in seconds.
 
-    Sizes and arrivals are those that the daemon learns: a process takes longer than it sleeps. At most two jobs are asked for at once, and
+    Sizes and arrivals are those that the daemon learns: a process takes longer than it sleeps. At most four jobs are asked for at once, and
     none of the last tenth, since forecasts expect that jobs go on coming.
     """
     draw = np.random.default_rng(seed)
@@ -214,8 +214,8 @@ def _ask(served: Daemon, id: int, pause_s: float) -> list[Asked]:
         for moment in ("at arrival", "later"):
             answer = client.explain(id)
             values = (answer.start_median_s, answer.start_p80_s, answer.start_p95_s)
-            if answer.state != "waiting" or None in values:
+            if answer.state != "waiting" or answer.as_of is None or None in values:
                 break
-            found.append(Asked(id, moment, time.time(), dict(zip(LEVELS, values, strict=True)), answer.method))
+            found.append(Asked(id, moment, answer.as_of, dict(zip(LEVELS, values, strict=True)), answer.method))
             time.sleep(pause_s)
     return found

@@ -220,7 +220,8 @@ class Explanation(_Message):
     state: JobState
     text: str = Field(description="a few sentences")
     ahead: int | None = Field(default=None, description="jobs of its type before it")
-    start_median_s: float | None = Field(default=None, description="it starts within this time from now with probability 50 %")
+    as_of: float | None = Field(default=None, description="the moment from which the times below count; the job still waited then")
+    start_median_s: float | None = Field(default=None, description="it starts within this time from `as_of` on with probability 50 %")
     start_p80_s: float | None = Field(default=None, description="… with probability 80 %")
     start_p90_s: float | None = Field(default=None, description="… with probability 90 %")
     start_p95_s: float | None = Field(default=None, description="… with probability 95 %")

@@ -186,8 +186,12 @@ class Service:
             return now.model_copy(update={"text": now.text + later})
         self._preparing.result()
         starts = await asyncio.to_thread(outlook.starts)
-        known = starts.in_seconds(lifecycle.unit_s, boot_now() - boot)  # the answer counts from now on
-        found = await asyncio.to_thread(with_forecast, now, known)  # quantiles of a law take some milliseconds
+        as_of, passed_s = time.time(), boot_now() - boot  # the answer counts from this moment on, not from when it is read
+        known = starts.in_seconds(lifecycle.unit_s, passed_s)
+        if known.law is None:
+            found = with_forecast(now, known, as_of)
+        else:  # its quantiles take some milliseconds
+            found = await asyncio.to_thread(with_forecast, now, known, as_of)
         return found if self._found(id).state == now.state else self._explain(id)
 
     # ------------------------------------------------------------------------------------------------------------ the scheduler

@@ -205,7 +205,7 @@ NOW = Explanation(id=7, state="waiting", text="It waits.", ahead=3)
 )
 def test_the_words_of_a_forecast(starts, says, bounds):
     """Times in people's units; where futures were too few, or not followed far enough, `at least`."""
-    found = with_forecast(NOW, starts)
+    found = with_forecast(NOW, starts, 1e9)
     assert found.text == f"It waits. {says}"
     assert found.at_least == bounds
     assert (found.ahead, found.runs, found.method) == (3, starts.runs, "simulation")
@@ -213,4 +213,4 @@ def test_the_words_of_a_forecast(starts, says, bounds):
 
 def test_without_a_future_nothing_is_said():
     """No time for a single future: the explanation stays as it is."""
-    assert with_forecast(NOW, Starts()) == NOW
+    assert with_forecast(NOW, Starts(), 1e9) == NOW

@@ -73,14 +73,15 @@ def why_not(executor: Executor, job: Job, request: Request) -> tuple[str, int | 
     return " ".join(sentences), ahead
 
 
-def with_forecast(now: Explanation, starts: Starts) -> Explanation:
-    """Adds the forecast to an explanation."""
+def with_forecast(now: Explanation, starts: Starts, as_of: float) -> Explanation:
+    """Adds the forecast to an explanation. `as_of`: the moment from which its times count."""
     if starts.law is None and not starts.runs:
         return now
     names = {0.5: "start_median_s", 0.8: "start_p80_s", 0.9: "start_p90_s", 0.95: "start_p95_s"}
     found = {p: starts.quantile(p) for p in names}
     update = {names[p]: None if bound and time == 0 else time for p, (time, bound) in found.items()} | {
         "at_least": [names[p] for p, (time, bound) in found.items() if bound and time > 0],
+        "as_of": as_of,
         "method": "simulation" if starts.law is None else "theory",
         "runs": starts.runs,
         "text": f"{now.text} {_in_words(starts)}",
