@@ -192,7 +192,7 @@ class Run:
         need = max(2 * have, have + arriving - free, 1024)
 
         jobs = _aligned(need)
-        jobs[:have] = self._jobs
+        jobs.view(np.uint8)[: have * JOB.itemsize] = self._jobs.view(np.uint8)  # field by field it takes ten times as long
         self._jobs = jobs
         self.state = state._replace(
             newer=jobs["newer"],
