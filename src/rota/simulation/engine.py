@@ -120,7 +120,8 @@ def engine(
                 if numbers[IN_BATCH] == 1 << tally.numbers[SHIFT]:
                     numbers[IN_BATCH] = 0
                     close_batch(state, tally)
-        tally.times[SWITCHED] += (state.clock[0] - tally.times[LAST_EVENT]) * state.mode[SWITCHING]
+        if state.mode[SWITCHING] != 0:
+            tally.times[SWITCHED] += state.clock[0] - tally.times[LAST_EVENT]
         tally.times[LAST_EVENT] = state.clock[0]
         state.scope[0] = ALL
         server.times[WAKE] = decide(state, target)
@@ -184,26 +185,40 @@ def finish(state: State, server: Server, tally: Tally, now: float, logging: bool
 @kernel
 def obey(state: State, target: Int, server: Server, tally: Tally, logging: bool) -> None:
     """Makes the running jobs match the target: first the youngest yield, then the oldest waiting start."""
-    scope, times, numbers = state.scope[0], server.times, server.numbers
+    scope, times = state.scope[0], server.times
     first, behind = 0, target.shape[0]
     if scope != ALL:
         first, behind = max(scope, 0), scope + 1  # of one type, or none
-    yielding = 0
     for i in range(first, behind):
-        yielding += max(state.running[i] - target[i], 0)
-    if yielding > 0:
-        close_hole(server)
-        if not times[WAKE] <= times[HORIZON] < np.inf and 8 * yielding > numbers[RUNNING] and 256 * yielding > numbers[BACK]:
-            put_aside(server)  # where so many yield, few end before the timer rings again: only those have to be in order
-        for i in range(first, behind):
-            if state.running[i] > target[i]:
-                preempt(state, server, tally, i, state.running[i] - target[i], logging)
+        if state.running[i] > target[i]:
+            give_way(state, target, server, tally, first, behind, logging)
+            break
     for i in range(first, behind):
         if state.running[i] < target[i]:
             start(state, server, tally, i, target[i] - state.running[i], logging)
     if times[HORIZON] < times[WAKE]:
-        close_hole(server)
-        bring_near(server, times[WAKE] if times[HORIZON] == -np.inf else np.inf)
+        move_horizon(server)
+
+
+@large_kernel
+def give_way(state: State, target: Int, server: Server, tally: Tally, first: int, behind: int, logging: bool) -> None:
+    """The youngest running jobs of types from `first` to `behind` yield, where more run than the target says."""
+    times, numbers, yielding = server.times, server.numbers, 0
+    for i in range(first, behind):
+        yielding += max(state.running[i] - target[i], 0)
+    close_hole(server)
+    if not times[WAKE] <= times[HORIZON] < np.inf and 8 * yielding > numbers[RUNNING] and 256 * yielding > numbers[BACK]:
+        put_aside(server)  # where so many yield, few end before the timer rings again: only those have to be in order
+    for i in range(first, behind):
+        if state.running[i] > target[i]:
+            preempt(state, server, tally, i, state.running[i] - target[i], logging)
+
+
+@large_kernel
+def move_horizon(server: Server) -> None:
+    """Puts the jobs that end before the timer rings into the heap; all of them if it rings later than was expected."""
+    close_hole(server)
+    bring_near(server, server.times[WAKE] if server.times[HORIZON] == -np.inf else np.inf)
 
 
 @kernel
@@ -229,7 +244,7 @@ def start(state: State, server: Server, tally: Tally, i: int, count: int, loggin
     state.first_waiting[i] = job
 
 
-@large_kernel
+@kernel
 def preempt(state: State, server: Server, tally: Tally, i: int, count: int, logging: bool) -> None:
     """The youngest running jobs of a type yield; they go on later where they stopped."""
     now = state.clock[0]
