@@ -4,7 +4,8 @@ Compiled by numba for each policy, and the same code runs uncompiled for a decis
 the engine can stop between any two events and go on: arrivals come in chunks, and memory is bounded by the jobs present.
 
 Jobs of a type are a doubly linked list from old to new; the running ones are its front. Those that end next are in a binary heap, and one
-that yields can be taken out wherever it is (`rota.simulation.heap`). Of events at the same time, completions come first, then the policy's
+that yields can be taken out wherever it is (`rota.simulation.heap`). Where many stop and go on again, they do so type by type
+(`rota.simulation.back`). Of events at the same time, completions come first, then the policy's
 timer, then arrivals.
 """
 
@@ -16,7 +17,8 @@ from rota.arrays import Array, Int
 from rota.decide import job_lists
 from rota.decide.state import ALL, ARRIVAL, CHANGE, COMPLETION, KIND, START, SWITCHING, TIMER, TYPE, State, youngest_running
 from rota.kernel import kernel, large_kernel, prefetch
-from rota.simulation.heap import bring_near, close_hole, insert, put_aside, remove
+from rota.simulation.back import continue_all, pause_all, pause_one, take_back
+from rota.simulation.heap import bring_near, close_hole, insert, move_back, put_aside, remove
 from rota.simulation.server import (
     BACK,
     BEGUN,
@@ -25,9 +27,12 @@ from rota.simulation.server import (
     HOLE,
     HORIZON,
     IN_BATCH,
+    IN_GROUPS,
     LOGGED,
     NEXT_ARRIVAL,
     NEXT_JOB,
+    PAUSED,
+    PAUSED_JOBS,
     RUNNING,
     STOP,
     UNUSED,
@@ -230,38 +235,68 @@ def start(state: State, server: Server, tally: Tally, i: int, count: int, loggin
     state.running[i] += count
     for r in range(state.free.shape[0]):
         state.free[r] -= count * state.demand[i, r]
+    if server.groups[i, PAUSED] > 0:
+        count -= continue_paused(state, server, i, count, logging)
     job = state.first_waiting[i]
     for _ in range(count):
         one = server.jobs[job]
-        behind, remaining, size, estimate = one["newer"], one["remaining"], one["size"], one["estimate"]
-        hint = one["position"]
+        behind, hint = one["newer"], one["position"]
         prefetch(server.jobs, -2 - hint if hint < -1 else max(behind, 0))  # it starts soon, and may have waited for long
-        insert(server, job, now + remaining)
-        one["finish"] = now + (estimate if remaining >= size else estimate * (remaining / size))
-        if logging:
-            write(server, now, STARTED, i, one["sequence"])
+        begin(server, job, now, one["remaining"], logging)
         job = behind
     state.first_waiting[i] = job
 
 
 @kernel
+def begin(server: Server, job: int, now: float, remaining: float, logging: bool) -> None:
+    """A job starts, or goes on."""
+    one = server.jobs[job]
+    size, estimate = one["size"], one["estimate"]
+    insert(server, job, now + remaining)
+    one["finish"] = now + (estimate if remaining >= size else estimate * (remaining / size))
+    if logging:
+        write(server, now, STARTED, one["kind"], one["sequence"])
+
+
+@large_kernel
+def continue_paused(state: State, server: Server, i: int, count: int, logging: bool) -> int:
+    """The oldest paused jobs of a type go on, `count` at most; returns how many."""
+    now, count = state.clock[0], min(count, server.groups[i, PAUSED])
+    if count == server.groups[i, PAUSED] and server.times[HORIZON] == -np.inf and server.numbers[IN_GROUPS] == 1 and not logging:
+        state.first_waiting[i] = state.newer[continue_all(server, i, now)]
+        return count
+    for _ in range(count):
+        job = state.first_waiting[i]
+        begin(server, job, now, take_back(server, job, i), logging)
+        state.first_waiting[i] = state.newer[job]
+    return count
+
+
+@kernel
 def preempt(state: State, server: Server, tally: Tally, i: int, count: int, logging: bool) -> None:
     """The youngest running jobs of a type yield; they go on later where they stopped."""
-    now = state.clock[0]
+    now, numbers = state.clock[0], server.numbers
     count_area(state, tally, i)
     state.running[i] -= count
     for r in range(state.free.shape[0]):
         state.free[r] += count * state.demand[i, r]
     tally.preemptions[i] += count
     waiting, job = state.first_waiting[i], youngest_running(state, i)
+    if state.running[i] == 0 and numbers[RUNNING] == 0 and numbers[IN_GROUPS] == 1 and not logging:
+        pause_all(server, i, now, count, job)
+        state.first_waiting[i] = state.oldest[i]
+        return
     one_newer, two_newer, three_newer = -1, -1, -1
     for _ in range(count):
         one = server.jobs[job]
-        place, before = one["position"], one["older"]
-        one["remaining"] = max(server.ends[place] - now, 0.0)
-        remove(server, job)
-        one["position"] = -2 - three_newer
-        one_newer, two_newer, three_newer = job, one_newer, two_newer
+        before = one["older"]
+        if one["position"] >= numbers[RUNNING] or (server.groups[i, PAUSED] > 0 and move_back(server, job, i)):
+            pause_one(server, job, i, now)
+        else:
+            one["remaining"] = max(server.ends[one["position"]] - now, 0.0)
+            remove(server, job)
+            one["position"] = -2 - three_newer
+            one_newer, two_newer, three_newer = job, one_newer, two_newer
         if logging:
             write(server, now, PREEMPT, i, one["sequence"])
         waiting, job = job, before
@@ -336,17 +371,21 @@ def check(state: State, target: Int, server: Server) -> None:
         while job >= 0:
             if job == state.first_waiting[i]:
                 waits = True
-            if (server.jobs[job]["position"] >= 0) == waits:
+            place = server.jobs[job]["position"]
+            if (place >= 0 and server.ends[place] < np.inf) == waits:
                 raise AssertionError("a waiting job is older than a running one of its type")
             count += 1
             job = state.newer[job]
         if count != state.system[i]:
             raise AssertionError("a job was lost")
-    heap, size = server.numbers[RUNNING], server.heap.shape[0]
-    for place in range(size - server.numbers[BACK], size):
+    heap, first, paused = server.numbers[RUNNING], server.jobs.shape[0], 0
+    for place in range(first, first + server.numbers[BACK]):
         heap += int(server.ends[place] < np.inf)
+        paused += int(server.left[place] < np.inf)
     if running != heap:
         raise AssertionError("the heap does not hold the running jobs")
+    if paused != server.numbers[PAUSED_JOBS]:
+        raise AssertionError("a paused job was lost")
     for r in range(state.free.shape[0]):
         used = 0
         for i in range(target.shape[0]):

@@ -1,9 +1,9 @@
 """The running jobs: a heap of those that end next, and the others, with the place of every job known.
 
 `Server.heap` and `Server.ends` are the jobs and when they end. The heap is at the front, `numbers[RUNNING]` jobs. Those that end after
-`times[HORIZON]` are at the back, in any order and with vacant places between them, `numbers[BACK]` places in all. Mostly there are none,
-and the horizon is infinite. But where many jobs stop and start whenever a timer rings, few of them end before it rings again, and only
-those have to be in order.
+`times[HORIZON]` are at the back, in any order (`rota.simulation.back`). Mostly there are none, and the horizon is infinite. But where many
+jobs stop and start whenever a timer rings, few of them end before it rings again, and only those have to be in order. If there is no place
+at the back, a job that ends later is in the heap too.
 
 The job that ends leaves a hole at the top of the heap (`numbers[HOLE]`), which the next job to start mostly fills directly.
 """
@@ -13,18 +13,19 @@ from __future__ import annotations
 import numpy as np
 
 from rota.kernel import kernel
-from rota.simulation.server import BACK, HOLE, HORIZON, RUNNING, VACANT, Server
+from rota.simulation.back import forget_paused, set_aside, vacate
+from rota.simulation.server import BACK, FIRST_CHUNK, HOLE, HORIZON, PAUSED_JOBS, RUNNING, VACANT, Server
 
-__all__ = ["bring_near", "close_hole", "insert", "put_aside", "remove"]
+__all__ = ["bring_near", "close_hole", "insert", "move_back", "put_aside", "remove"]
 
 
 @kernel
 def insert(server: Server, job: int, end: float) -> None:
     """Puts a job among the running ones."""
     numbers = server.numbers
-    if end > server.times[HORIZON]:
-        set_aside(server, job, end)
-    elif numbers[HOLE] == 1:
+    if end > server.times[HORIZON] and set_aside(server, job, end):
+        return
+    if numbers[HOLE] == 1:
         numbers[HOLE] = 0
         settle(server, 0, numbers[RUNNING], job, end)
     else:
@@ -34,7 +35,7 @@ def insert(server: Server, job: int, end: float) -> None:
 
 @kernel
 def remove(server: Server, job: int) -> None:
-    """Takes a job out, wherever it is; the heap has no hole."""
+    """Takes a running job out, wherever it is; the heap has no hole."""
     place = server.jobs[job]["position"]
     if place < server.numbers[RUNNING]:
         take_out(server, place)
@@ -44,40 +45,32 @@ def remove(server: Server, job: int) -> None:
 
 
 @kernel
-def set_aside(server: Server, job: int, end: float) -> None:
-    """Puts a job at the back: into a vacant place, or before all others there."""
-    numbers = server.numbers
-    place = numbers[VACANT]
-    if place >= 0:
-        numbers[VACANT] = server.heap[place]
-    else:
-        numbers[BACK] += 1
-        place = server.heap.shape[0] - numbers[BACK]
-    server.ends[place], server.heap[place], server.jobs[job]["position"] = end, job, place
-
-
-@kernel
-def vacate(server: Server, place: int) -> None:
-    """Makes a place at the back vacant."""
-    server.ends[place], server.heap[place] = np.inf, server.numbers[VACANT]
-    server.numbers[VACANT] = place
+def move_back(server: Server, job: int, i: int) -> bool:
+    """Moves a running job of type i from the heap, which has no hole, to the back. If there is no place, no job of the type stays paused."""
+    place = server.jobs[job]["position"]
+    end = server.ends[place]
+    if set_aside(server, job, end):
+        take_out(server, place)
+        return True
+    forget_paused(server, i)
+    return False
 
 
 @kernel
 def put_aside(server: Server) -> None:
-    """Puts all jobs of the heap, which has no hole, at the back; it stays empty until `bring_near`."""
-    for place in range(server.numbers[RUNNING]):
-        set_aside(server, server.heap[place], server.ends[place])
-    server.numbers[RUNNING] = 0
+    """Puts all jobs of the heap, which has no hole, at the back, while there are places; it stays empty until `bring_near`."""
+    numbers = server.numbers
+    while numbers[RUNNING] > 0 and set_aside(server, server.heap[numbers[RUNNING] - 1], server.ends[numbers[RUNNING] - 1]):
+        numbers[RUNNING] -= 1
     server.times[HORIZON] = -np.inf
 
 
 @kernel
 def bring_near(server: Server, horizon: float) -> None:
     """Moves the horizon on, and puts the jobs that end before it into the heap, which has no hole."""
-    numbers, first = server.numbers, server.heap.shape[0] - server.numbers[BACK]
+    numbers, first = server.numbers, server.jobs.shape[0]
     server.times[HORIZON] = horizon
-    ends = server.ends[first:]
+    ends = server.ends[first : first + numbers[BACK]]
     for start in range(0, ends.shape[0], 32):
         block = ends[start : start + 32]
         near = 0
@@ -91,8 +84,10 @@ def bring_near(server: Server, horizon: float) -> None:
                 vacate(server, place)
                 numbers[RUNNING] += 1
                 rise(server, numbers[RUNNING] - 1, job, end)
-    if horizon == np.inf:
-        numbers[BACK], numbers[VACANT] = 0, -1
+    if horizon == np.inf and numbers[PAUSED_JOBS] == 0:
+        numbers[BACK] = 0
+        for i in range(server.groups.shape[0]):
+            server.groups[i, VACANT], server.groups[i, FIRST_CHUNK] = -1, -1
 
 
 @kernel
