@@ -1,8 +1,8 @@
 """Places behind the heap: for running jobs that end late, and for stopped jobs that are likely to go on soon.
 
-Each type has *chunks* of neighbouring places. `Server.ends` says when the running job at a place ends, `Server.left` how much is left of the
-stopped one; both are infinite where a place is vacant, and one of them is where it is not. So all jobs of a type stop, or go on, in one pass
-over its chunks, and no data of a job is touched:
+Each type has *chunks* of neighbouring places. `Server.ends` says when the running job at a place ends, `Server.left` how much is left of
+the stopped one; both are infinite where a place is vacant, and one of them is where it is not. So all jobs of a type stop, or go on, in one
+pass over its chunks, and no data of a job is touched:
 
     all stop at t:   left := min(left, ends − t),  ends := ∞
     all go on at t:  ends := min(ends, t + left),  left := ∞
@@ -15,9 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from rota.kernel import kernel
-from rota.simulation.server import BACK, CHUNK, FIRST_CHUNK, PAUSED, PAUSED_JOBS, VACANT, YOUNGEST_PAUSED, Server
+from rota.simulation.server import ACTIVE, BACK, CHUNK, FIRST_CHUNK, PAUSED, PAUSED_JOBS, VACANT, YOUNGEST_PAUSED, Server
 
-__all__ = ["continue_all", "forget_paused", "pause_all", "pause_one", "set_aside", "take_back", "vacate"]
+__all__ = ["continue_all", "continue_one", "forget_paused", "pause_all", "pause_one", "set_aside", "take_back", "vacate"]
 
 
 @kernel
@@ -31,6 +31,7 @@ def set_aside(server: Server, job: int, end: float) -> bool:
         place = server.groups[i, VACANT]
     server.groups[i, VACANT] = server.heap[place]
     server.ends[place], server.heap[place], server.jobs[job]["position"] = end, job, place
+    server.groups[i, ACTIVE] = 1
     return True
 
 
@@ -51,9 +52,8 @@ def _take_chunk(server: Server, i: int) -> bool:
 
 
 @kernel
-def vacate(server: Server, place: int) -> None:
-    """Makes the place of a job vacant."""
-    i = server.jobs[server.heap[place]]["kind"]
+def vacate(server: Server, place: int, i: int) -> None:
+    """Makes the place of a job of type i vacant."""
     server.ends[place], server.left[place], server.heap[place] = np.inf, np.inf, server.groups[i, VACANT]
     server.groups[i, VACANT] = place
 
@@ -78,6 +78,7 @@ def pause_all(server: Server, i: int, now: float, count: int, youngest: int) -> 
         for k in range(CHUNK):
             ends[k] = np.inf
         chunk = server.chunks[chunk]
+    server.groups[i, ACTIVE] = 0
     _count_paused(server, i, count, youngest)
 
 
@@ -93,8 +94,18 @@ def continue_all(server: Server, i: int, now: float) -> int:
         for k in range(CHUNK):
             left[k] = np.inf
         chunk = server.chunks[chunk]
+    server.groups[i, ACTIVE] = 1
     _count_paused(server, i, -server.groups[i, PAUSED], -1)
     return int(server.groups[i, YOUNGEST_PAUSED])
+
+
+@kernel
+def continue_one(server: Server, job: int, i: int, now: float) -> None:
+    """The oldest paused job of type i goes on, in its place."""
+    place = server.jobs[job]["position"]
+    server.ends[place], server.left[place] = now + server.left[place], np.inf
+    server.groups[i, ACTIVE] = 1
+    _count_paused(server, i, -1, -1)
 
 
 @kernel
@@ -102,7 +113,7 @@ def take_back(server: Server, job: int, i: int) -> float:
     """A paused job of type i, the oldest or youngest, gives up its place; returns what is left of it."""
     place = server.jobs[job]["position"]
     left = server.left[place]
-    vacate(server, place)
+    vacate(server, place, i)
     _count_paused(server, i, -1, -1)
     return float(left)
 

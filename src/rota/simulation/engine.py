@@ -17,7 +17,7 @@ from rota.arrays import Array, Int
 from rota.decide import job_lists
 from rota.decide.state import ALL, ARRIVAL, CHANGE, COMPLETION, KIND, START, SWITCHING, TIMER, TYPE, State, youngest_running
 from rota.kernel import kernel, large_kernel, prefetch
-from rota.simulation.back import continue_all, pause_all, pause_one, take_back
+from rota.simulation.back import continue_all, continue_one, pause_all, pause_one, take_back
 from rota.simulation.heap import bring_near, close_hole, insert, move_back, put_aside, remove
 from rota.simulation.server import (
     BACK,
@@ -212,7 +212,7 @@ def give_way(state: State, target: Int, server: Server, tally: Tally, first: int
     for i in range(first, behind):
         yielding += max(state.running[i] - target[i], 0)
     close_hole(server)
-    if not times[WAKE] <= times[HORIZON] < np.inf and 8 * yielding > numbers[RUNNING] and 256 * yielding > numbers[BACK]:
+    if not times[WAKE] <= times[HORIZON] < np.inf and 4 * yielding > numbers[RUNNING] and 256 * yielding > numbers[BACK]:
         put_aside(server)  # where so many yield, few end before the timer rings again: only those have to be in order
     for i in range(first, behind):
         if state.running[i] > target[i]:
@@ -242,17 +242,17 @@ def start(state: State, server: Server, tally: Tally, i: int, count: int, loggin
         one = server.jobs[job]
         behind, hint = one["newer"], one["position"]
         prefetch(server.jobs, -2 - hint if hint < -1 else max(behind, 0))  # it starts soon, and may have waited for long
-        begin(server, job, now, one["remaining"], logging)
+        insert(server, job, now + one["remaining"])
+        expect(server, job, now, one["remaining"], logging)
         job = behind
     state.first_waiting[i] = job
 
 
 @kernel
-def begin(server: Server, job: int, now: float, remaining: float, logging: bool) -> None:
-    """A job starts, or goes on."""
+def expect(server: Server, job: int, now: float, remaining: float, logging: bool) -> None:
+    """Notes when a job that starts, or goes on, is expected to end by its estimate."""
     one = server.jobs[job]
     size, estimate = one["size"], one["estimate"]
-    insert(server, job, now + remaining)
     one["finish"] = now + (estimate if remaining >= size else estimate * (remaining / size))
     if logging:
         write(server, now, STARTED, one["kind"], one["sequence"])
@@ -261,14 +261,21 @@ def begin(server: Server, job: int, now: float, remaining: float, logging: bool)
 @large_kernel
 def continue_paused(state: State, server: Server, i: int, count: int, logging: bool) -> int:
     """The oldest paused jobs of a type go on, `count` at most; returns how many."""
-    now, count = state.clock[0], min(count, server.groups[i, PAUSED])
-    if count == server.groups[i, PAUSED] and server.times[HORIZON] == -np.inf and server.numbers[IN_GROUPS] == 1 and not logging:
+    now, together = state.clock[0], server.times[HORIZON] == -np.inf and server.numbers[IN_GROUPS] == 1 and not logging
+    count = min(count, server.groups[i, PAUSED])
+    if together and count == server.groups[i, PAUSED]:
         state.first_waiting[i] = state.newer[continue_all(server, i, now)]
         return count
+    job = state.first_waiting[i]
     for _ in range(count):
-        job = state.first_waiting[i]
-        begin(server, job, now, take_back(server, job, i), logging)
-        state.first_waiting[i] = state.newer[job]
+        if together:
+            continue_one(server, job, i, now)
+        else:
+            remaining = take_back(server, job, i)
+            insert(server, job, now + remaining)
+            expect(server, job, now, remaining, logging)
+        job = state.newer[job]
+    state.first_waiting[i] = job
     return count
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from rota.kernel import kernel
 from rota.simulation.back import forget_paused, set_aside, vacate
-from rota.simulation.server import BACK, FIRST_CHUNK, HOLE, HORIZON, PAUSED_JOBS, RUNNING, VACANT, Server
+from rota.simulation.server import ACTIVE, BACK, CHUNK, FIRST_CHUNK, HOLE, HORIZON, PAUSED_JOBS, RUNNING, VACANT, Server
 
 __all__ = ["bring_near", "close_hole", "insert", "move_back", "put_aside", "remove"]
 
@@ -40,13 +40,13 @@ def remove(server: Server, job: int) -> None:
     if place < server.numbers[RUNNING]:
         take_out(server, place)
     else:
-        vacate(server, place)
+        vacate(server, place, server.jobs[job]["kind"])
     server.jobs[job]["position"] = -1
 
 
 @kernel
 def move_back(server: Server, job: int, i: int) -> bool:
-    """Moves a running job of type i from the heap, which has no hole, to the back. If there is no place, no job of the type stays paused."""
+    """Moves a running job of type i from the heap, which has no hole, to the back; if there is no place, no job of the type is paused."""
     place = server.jobs[job]["position"]
     end = server.ends[place]
     if set_aside(server, job, end):
@@ -68,24 +68,25 @@ def put_aside(server: Server) -> None:
 @kernel
 def bring_near(server: Server, horizon: float) -> None:
     """Moves the horizon on, and puts the jobs that end before it into the heap, which has no hole."""
-    numbers, first = server.numbers, server.jobs.shape[0]
     server.times[HORIZON] = horizon
-    ends = server.ends[first : first + numbers[BACK]]
-    for start in range(0, ends.shape[0], 32):
-        block = ends[start : start + 32]
-        near = 0
-        for k in range(block.shape[0]):  # most blocks have none, and counting takes less time than testing each
-            near += int(block[k] <= horizon)
-        for k in range(block.shape[0] if near > 0 else 0):
-            end = block[k]
-            if end <= horizon and end < np.inf:
-                place = first + start + k
-                job = server.heap[place]
-                vacate(server, place)
-                numbers[RUNNING] += 1
-                rise(server, numbers[RUNNING] - 1, job, end)
-    if horizon == np.inf and numbers[PAUSED_JOBS] == 0:
-        numbers[BACK] = 0
+    for i in range(server.groups.shape[0]):
+        chunk = server.groups[i, FIRST_CHUNK] if server.groups[i, ACTIVE] == 1 else -1
+        while chunk >= 0:
+            first = server.jobs.shape[0] + chunk * CHUNK
+            ends = server.ends[first : first + CHUNK]
+            near = 0
+            for k in range(CHUNK):  # most chunks have none, and counting takes less time than testing each
+                near += int(ends[k] <= horizon)
+            for k in range(CHUNK if near > 0 else 0):
+                end = ends[k]
+                if end <= horizon and end < np.inf:
+                    job = server.heap[first + k]
+                    vacate(server, first + k, i)
+                    server.numbers[RUNNING] += 1
+                    rise(server, server.numbers[RUNNING] - 1, job, end)
+            chunk = server.chunks[chunk]
+    if horizon == np.inf and server.numbers[PAUSED_JOBS] == 0:
+        server.numbers[BACK] = 0
         for i in range(server.groups.shape[0]):
             server.groups[i, VACANT], server.groups[i, FIRST_CHUNK] = -1, -1
 

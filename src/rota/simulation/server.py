@@ -10,6 +10,7 @@ from rota.arrays import Array, Int
 from rota.views import by_reference
 
 __all__ = [
+    "ACTIVE",
     "BACK",
     "BEGUN",
     "CHANGED",
@@ -59,7 +60,8 @@ VACANT = 0  # the first vacant place of the type behind the heap, each of which 
 FIRST_CHUNK = 1  # its first chunk of such places, −1: none
 PAUSED = 2  # its stopped jobs that have such places: the first that wait
 YOUNGEST_PAUSED = 3  # of which the youngest
-GROUPS = 4
+ACTIVE = 4  # 0 if none of the jobs that have such places runs
+GROUPS = 5
 
 CHUNK = 64  # places
 
