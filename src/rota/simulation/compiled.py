@@ -108,13 +108,18 @@ def _run(ask: Any, views: Views, target: Int, state: State, server: Server, tall
     """Runs the compiled engine, with a decision function that is compiled for the view of this state."""
     view = views.of(state, target=target)
     view.set_code(ask)
-    return int(shared_engine()(view.without("data"), target, views.of(server), views.of(tally), *arguments))
+    return int(shared_engine()(view.without("data"), views.of(server), views.of(tally), *arguments))
 
 
 @cache
 def shared_engine() -> Any:
     """The engine, compiled at its first call. While it runs other threads of Python may run too: several simulations use all cores."""
-    return compiled_function(_copy(_decide_by_address, "engine_compiled"), _nrt=False)
+    return compiled_function(_with_globals(_engine, "engine_compiled", engine=kernel(_copy(_decide_by_address, "engine_loop"))), _nrt=False)
+
+
+def _engine(state: Any, server: Any, tally: Any, arrivals: Any, kinds: Any, sizes: Any, estimates: Any, *flags: bool) -> int:
+    """The engine, which finds the target in the view of the state."""
+    return engine(state, state.target, server, tally, arrivals, kinds, sizes, estimates, *flags)
 
 
 @kernel

@@ -4,7 +4,8 @@ Compiled by numba for each policy, and the same code runs uncompiled for a decis
 the engine can stop between any two events and go on: arrivals come in chunks, and memory is bounded by the jobs present.
 
 Jobs of a type are a doubly linked list from old to new; the running ones are its front. Those that end next are in a binary heap, and one
-that yields can be taken out wherever it is (`rota.simulation.heap`). Of events at the same time, completions come first, then the policy's
+that yields can be taken out wherever it is (`rota.simulation.heap`). Where many stop and go on again, they do so type by type
+(`rota.simulation.back`). Of events at the same time, completions come first, then the policy's
 timer, then arrivals.
 """
 
@@ -16,7 +17,8 @@ from rota.arrays import Array, Int
 from rota.decide import job_lists
 from rota.decide.state import ALL, ARRIVAL, CHANGE, COMPLETION, KIND, START, SWITCHING, TIMER, TYPE, State, youngest_running
 from rota.kernel import kernel, large_kernel, prefetch
-from rota.simulation.heap import bring_near, close_hole, insert, put_aside, remove
+from rota.simulation.back import continue_all, continue_one, pause_all, pause_one, take_back
+from rota.simulation.heap import bring_near, close_hole, insert, move_back, put_aside, remove
 from rota.simulation.server import (
     BACK,
     BEGUN,
@@ -25,9 +27,12 @@ from rota.simulation.server import (
     HOLE,
     HORIZON,
     IN_BATCH,
+    IN_GROUPS,
     LOGGED,
     NEXT_ARRIVAL,
     NEXT_JOB,
+    PAUSED,
+    PAUSED_JOBS,
     RUNNING,
     STOP,
     UNUSED,
@@ -120,7 +125,8 @@ def engine(
                 if numbers[IN_BATCH] == 1 << tally.numbers[SHIFT]:
                     numbers[IN_BATCH] = 0
                     close_batch(state, tally)
-        tally.times[SWITCHED] += (state.clock[0] - tally.times[LAST_EVENT]) * state.mode[SWITCHING]
+        if state.mode[SWITCHING] != 0:
+            tally.times[SWITCHED] += state.clock[0] - tally.times[LAST_EVENT]
         tally.times[LAST_EVENT] = state.clock[0]
         state.scope[0] = ALL
         server.times[WAKE] = decide(state, target)
@@ -184,26 +190,40 @@ def finish(state: State, server: Server, tally: Tally, now: float, logging: bool
 @kernel
 def obey(state: State, target: Int, server: Server, tally: Tally, logging: bool) -> None:
     """Makes the running jobs match the target: first the youngest yield, then the oldest waiting start."""
-    scope, times, numbers = state.scope[0], server.times, server.numbers
+    scope, times = state.scope[0], server.times
     first, behind = 0, target.shape[0]
     if scope != ALL:
         first, behind = max(scope, 0), scope + 1  # of one type, or none
-    yielding = 0
     for i in range(first, behind):
-        yielding += max(state.running[i] - target[i], 0)
-    if yielding > 0:
-        close_hole(server)
-        if not times[WAKE] <= times[HORIZON] < np.inf and 8 * yielding > numbers[RUNNING] and 256 * yielding > numbers[BACK]:
-            put_aside(server)  # where so many yield, few end before the timer rings again: only those have to be in order
-        for i in range(first, behind):
-            if state.running[i] > target[i]:
-                preempt(state, server, tally, i, state.running[i] - target[i], logging)
+        if state.running[i] > target[i]:
+            give_way(state, target, server, tally, first, behind, logging)
+            break
     for i in range(first, behind):
         if state.running[i] < target[i]:
             start(state, server, tally, i, target[i] - state.running[i], logging)
     if times[HORIZON] < times[WAKE]:
-        close_hole(server)
-        bring_near(server, times[WAKE] if times[HORIZON] == -np.inf else np.inf)
+        move_horizon(server)
+
+
+@large_kernel
+def give_way(state: State, target: Int, server: Server, tally: Tally, first: int, behind: int, logging: bool) -> None:
+    """The youngest running jobs of types from `first` to `behind` yield, where more run than the target says."""
+    times, numbers, yielding = server.times, server.numbers, 0
+    for i in range(first, behind):
+        yielding += max(state.running[i] - target[i], 0)
+    close_hole(server)
+    if not times[WAKE] <= times[HORIZON] < np.inf and 4 * yielding > numbers[RUNNING] and 256 * yielding > numbers[BACK]:
+        put_aside(server)  # where so many yield, few end before the timer rings again: only those have to be in order
+    for i in range(first, behind):
+        if state.running[i] > target[i]:
+            preempt(state, server, tally, i, state.running[i] - target[i], logging)
+
+
+@large_kernel
+def move_horizon(server: Server) -> None:
+    """Puts the jobs that end before the timer rings into the heap; all of them if it rings later than was expected."""
+    close_hole(server)
+    bring_near(server, server.times[WAKE] if server.times[HORIZON] == -np.inf else np.inf)
 
 
 @kernel
@@ -215,38 +235,75 @@ def start(state: State, server: Server, tally: Tally, i: int, count: int, loggin
     state.running[i] += count
     for r in range(state.free.shape[0]):
         state.free[r] -= count * state.demand[i, r]
+    if server.groups[i, PAUSED] > 0:
+        count -= continue_paused(state, server, i, count, logging)
     job = state.first_waiting[i]
     for _ in range(count):
         one = server.jobs[job]
-        behind, remaining, size, estimate = one["newer"], one["remaining"], one["size"], one["estimate"]
-        hint = one["position"]
+        behind, hint = one["newer"], one["position"]
         prefetch(server.jobs, -2 - hint if hint < -1 else max(behind, 0))  # it starts soon, and may have waited for long
-        insert(server, job, now + remaining)
-        one["finish"] = now + (estimate if remaining >= size else estimate * (remaining / size))
-        if logging:
-            write(server, now, STARTED, i, one["sequence"])
+        insert(server, job, now + one["remaining"])
+        expect(server, job, now, one["remaining"], logging)
         job = behind
     state.first_waiting[i] = job
 
 
+@kernel
+def expect(server: Server, job: int, now: float, remaining: float, logging: bool) -> None:
+    """Notes when a job that starts, or goes on, is expected to end by its estimate."""
+    one = server.jobs[job]
+    size, estimate = one["size"], one["estimate"]
+    one["finish"] = now + (estimate if remaining >= size else estimate * (remaining / size))
+    if logging:
+        write(server, now, STARTED, one["kind"], one["sequence"])
+
+
 @large_kernel
+def continue_paused(state: State, server: Server, i: int, count: int, logging: bool) -> int:
+    """The oldest paused jobs of a type go on, `count` at most; returns how many."""
+    now, together = state.clock[0], server.times[HORIZON] == -np.inf and server.numbers[IN_GROUPS] == 1 and not logging
+    count = min(count, server.groups[i, PAUSED])
+    if together and count == server.groups[i, PAUSED]:
+        state.first_waiting[i] = state.newer[continue_all(server, i, now)]
+        return count
+    job = state.first_waiting[i]
+    for _ in range(count):
+        if together:
+            continue_one(server, job, i, now)
+        else:
+            remaining = take_back(server, job, i)
+            insert(server, job, now + remaining)
+            expect(server, job, now, remaining, logging)
+        job = state.newer[job]
+    state.first_waiting[i] = job
+    return count
+
+
+@kernel
 def preempt(state: State, server: Server, tally: Tally, i: int, count: int, logging: bool) -> None:
     """The youngest running jobs of a type yield; they go on later where they stopped."""
-    now = state.clock[0]
+    now, numbers = state.clock[0], server.numbers
     count_area(state, tally, i)
     state.running[i] -= count
     for r in range(state.free.shape[0]):
         state.free[r] += count * state.demand[i, r]
     tally.preemptions[i] += count
     waiting, job = state.first_waiting[i], youngest_running(state, i)
+    if state.running[i] == 0 and numbers[RUNNING] == 0 and numbers[IN_GROUPS] == 1 and not logging:
+        pause_all(server, i, now, count, job)
+        state.first_waiting[i] = state.oldest[i]
+        return
     one_newer, two_newer, three_newer = -1, -1, -1
     for _ in range(count):
         one = server.jobs[job]
-        place, before = one["position"], one["older"]
-        one["remaining"] = max(server.ends[place] - now, 0.0)
-        remove(server, job)
-        one["position"] = -2 - three_newer
-        one_newer, two_newer, three_newer = job, one_newer, two_newer
+        before = one["older"]
+        if one["position"] >= numbers[RUNNING] or (server.groups[i, PAUSED] > 0 and move_back(server, job, i)):
+            pause_one(server, job, i, now)
+        else:
+            one["remaining"] = max(server.ends[one["position"]] - now, 0.0)
+            remove(server, job)
+            one["position"] = -2 - three_newer
+            one_newer, two_newer, three_newer = job, one_newer, two_newer
         if logging:
             write(server, now, PREEMPT, i, one["sequence"])
         waiting, job = job, before
@@ -321,17 +378,21 @@ def check(state: State, target: Int, server: Server) -> None:
         while job >= 0:
             if job == state.first_waiting[i]:
                 waits = True
-            if (server.jobs[job]["position"] >= 0) == waits:
+            place = server.jobs[job]["position"]
+            if (place >= 0 and server.ends[place] < np.inf) == waits:
                 raise AssertionError("a waiting job is older than a running one of its type")
             count += 1
             job = state.newer[job]
         if count != state.system[i]:
             raise AssertionError("a job was lost")
-    heap, size = server.numbers[RUNNING], server.heap.shape[0]
-    for place in range(size - server.numbers[BACK], size):
+    heap, first, paused = server.numbers[RUNNING], server.jobs.shape[0], 0
+    for place in range(first, first + server.numbers[BACK]):
         heap += int(server.ends[place] < np.inf)
+        paused += int(server.left[place] < np.inf)
     if running != heap:
         raise AssertionError("the heap does not hold the running jobs")
+    if paused != server.numbers[PAUSED_JOBS]:
+        raise AssertionError("a paused job was lost")
     for r in range(state.free.shape[0]):
         used = 0
         for i in range(target.shape[0]):

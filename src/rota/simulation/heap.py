@@ -1,9 +1,9 @@
 """The running jobs: a heap of those that end next, and the others, with the place of every job known.
 
 `Server.heap` and `Server.ends` are the jobs and when they end. The heap is at the front, `numbers[RUNNING]` jobs. Those that end after
-`times[HORIZON]` are at the back, in any order and with vacant places between them, `numbers[BACK]` places in all. Mostly there are none,
-and the horizon is infinite. But where many jobs stop and start whenever a timer rings, few of them end before it rings again, and only
-those have to be in order.
+`times[HORIZON]` are at the back, in any order (`rota.simulation.back`). Mostly there are none, and the horizon is infinite. But where many
+jobs stop and start whenever a timer rings, few of them end before it rings again, and only those have to be in order. If there is no place
+at the back, a job that ends later is in the heap too.
 
 The job that ends leaves a hole at the top of the heap (`numbers[HOLE]`), which the next job to start mostly fills directly.
 """
@@ -13,18 +13,19 @@ from __future__ import annotations
 import numpy as np
 
 from rota.kernel import kernel
-from rota.simulation.server import BACK, HOLE, HORIZON, RUNNING, VACANT, Server
+from rota.simulation.back import forget_paused, set_aside, vacate
+from rota.simulation.server import ACTIVE, BACK, CHUNK, FIRST_CHUNK, HOLE, HORIZON, PAUSED_JOBS, RUNNING, VACANT, Server
 
-__all__ = ["bring_near", "close_hole", "insert", "put_aside", "remove"]
+__all__ = ["bring_near", "close_hole", "insert", "move_back", "put_aside", "remove"]
 
 
 @kernel
 def insert(server: Server, job: int, end: float) -> None:
     """Puts a job among the running ones."""
     numbers = server.numbers
-    if end > server.times[HORIZON]:
-        set_aside(server, job, end)
-    elif numbers[HOLE] == 1:
+    if end > server.times[HORIZON] and set_aside(server, job, end):
+        return
+    if numbers[HOLE] == 1:
         numbers[HOLE] = 0
         settle(server, 0, numbers[RUNNING], job, end)
     else:
@@ -34,65 +35,60 @@ def insert(server: Server, job: int, end: float) -> None:
 
 @kernel
 def remove(server: Server, job: int) -> None:
-    """Takes a job out, wherever it is; the heap has no hole."""
+    """Takes a running job out, wherever it is; the heap has no hole."""
     place = server.jobs[job]["position"]
     if place < server.numbers[RUNNING]:
         take_out(server, place)
     else:
-        vacate(server, place)
+        vacate(server, place, server.jobs[job]["kind"])
     server.jobs[job]["position"] = -1
 
 
 @kernel
-def set_aside(server: Server, job: int, end: float) -> None:
-    """Puts a job at the back: into a vacant place, or before all others there."""
-    numbers = server.numbers
-    place = numbers[VACANT]
-    if place >= 0:
-        numbers[VACANT] = server.heap[place]
-    else:
-        numbers[BACK] += 1
-        place = server.heap.shape[0] - numbers[BACK]
-    server.ends[place], server.heap[place], server.jobs[job]["position"] = end, job, place
-
-
-@kernel
-def vacate(server: Server, place: int) -> None:
-    """Makes a place at the back vacant."""
-    server.ends[place], server.heap[place] = np.inf, server.numbers[VACANT]
-    server.numbers[VACANT] = place
+def move_back(server: Server, job: int, i: int) -> bool:
+    """Moves a running job of type i from the heap, which has no hole, to the back; if there is no place, no job of the type is paused."""
+    place = server.jobs[job]["position"]
+    end = server.ends[place]
+    if set_aside(server, job, end):
+        take_out(server, place)
+        return True
+    forget_paused(server, i)
+    return False
 
 
 @kernel
 def put_aside(server: Server) -> None:
-    """Puts all jobs of the heap, which has no hole, at the back; it stays empty until `bring_near`."""
-    for place in range(server.numbers[RUNNING]):
-        set_aside(server, server.heap[place], server.ends[place])
-    server.numbers[RUNNING] = 0
+    """Puts all jobs of the heap, which has no hole, at the back, while there are places; it stays empty until `bring_near`."""
+    numbers = server.numbers
+    while numbers[RUNNING] > 0 and set_aside(server, server.heap[numbers[RUNNING] - 1], server.ends[numbers[RUNNING] - 1]):
+        numbers[RUNNING] -= 1
     server.times[HORIZON] = -np.inf
 
 
 @kernel
 def bring_near(server: Server, horizon: float) -> None:
     """Moves the horizon on, and puts the jobs that end before it into the heap, which has no hole."""
-    numbers, first = server.numbers, server.heap.shape[0] - server.numbers[BACK]
     server.times[HORIZON] = horizon
-    ends = server.ends[first:]
-    for start in range(0, ends.shape[0], 32):
-        block = ends[start : start + 32]
-        near = 0
-        for k in range(block.shape[0]):  # most blocks have none, and counting takes less time than testing each
-            near += int(block[k] <= horizon)
-        for k in range(block.shape[0] if near > 0 else 0):
-            end = block[k]
-            if end <= horizon and end < np.inf:
-                place = first + start + k
-                job = server.heap[place]
-                vacate(server, place)
-                numbers[RUNNING] += 1
-                rise(server, numbers[RUNNING] - 1, job, end)
-    if horizon == np.inf:
-        numbers[BACK], numbers[VACANT] = 0, -1
+    for i in range(server.groups.shape[0]):
+        chunk = server.groups[i, FIRST_CHUNK] if server.groups[i, ACTIVE] == 1 else -1
+        while chunk >= 0:
+            first = server.jobs.shape[0] + chunk * CHUNK
+            ends = server.ends[first : first + CHUNK]
+            near = 0
+            for k in range(CHUNK):  # most chunks have none, and counting takes less time than testing each
+                near += int(ends[k] <= horizon)
+            for k in range(CHUNK if near > 0 else 0):
+                end = ends[k]
+                if end <= horizon and end < np.inf:
+                    job = server.heap[first + k]
+                    vacate(server, first + k, i)
+                    server.numbers[RUNNING] += 1
+                    rise(server, server.numbers[RUNNING] - 1, job, end)
+            chunk = server.chunks[chunk]
+    if horizon == np.inf and server.numbers[PAUSED_JOBS] == 0:
+        server.numbers[BACK] = 0
+        for i in range(server.groups.shape[0]):
+            server.groups[i, VACANT], server.groups[i, FIRST_CHUNK] = -1, -1
 
 
 @kernel

@@ -10,18 +10,25 @@ from rota.arrays import Array, Int
 from rota.views import by_reference
 
 __all__ = [
+    "ACTIVE",
     "BACK",
     "BEGUN",
     "CHANGED",
+    "CHUNK",
     "EVENTS",
+    "FIRST_CHUNK",
+    "GROUPS",
     "HOLE",
     "HORIZON",
     "IN_BATCH",
+    "IN_GROUPS",
     "JOB",
     "LOGGED",
     "NEXT_ARRIVAL",
     "NEXT_JOB",
     "NUMBERS",
+    "PAUSED",
+    "PAUSED_JOBS",
     "RUNNING",
     "STOP",
     "TIMES",
@@ -29,6 +36,7 @@ __all__ = [
     "VACANT",
     "WAKE",
     "WITH_JOBS",
+    "YOUNGEST_PAUSED",
     "Server",
 ]
 
@@ -42,9 +50,20 @@ EVENTS = 5
 NEXT_ARRIVAL = 6  # in the chunk
 IN_BATCH = 7  # jobs in the batch that is open
 HOLE = 8  # whether the job at the top of the heap has left, and the next to start takes its place
-BACK = 9  # places behind the heap for running jobs that end after the horizon
-VACANT = 10  # the first of those that are vacant, each of which holds the next; −1: none
-NUMBERS = 11
+BACK = 9  # places behind the heap, in chunks
+PAUSED_JOBS = 10  # stopped jobs that have such places
+IN_GROUPS = 11  # whether jobs of a type may stop and go on together: the expected ends that decisions see are then not kept
+NUMBERS = 12
+
+# Columns of `Server.groups`.
+VACANT = 0  # the first vacant place of the type behind the heap, each of which holds the next; −1: none
+FIRST_CHUNK = 1  # its first chunk of such places, −1: none
+PAUSED = 2  # its stopped jobs that have such places: the first that wait
+YOUNGEST_PAUSED = 3  # of which the youngest
+ACTIVE = 4  # 0 if none of the jobs that have such places runs
+GROUPS = 5
+
+CHUNK = 64  # places
 
 # Values of BEGUN, with jobs that are here before the policy is asked: it is asked with START, and then with CHANGE, as a live server does.
 WITH_JOBS, CHANGED = -2, -1
@@ -64,13 +83,13 @@ JOB = np.dtype(
         (
             "position",
             np.int32,
-        ),  # its place among the running jobs; while it does not run, −2 − a job that probably starts soon after it, or −1
+        ),  # its place among the running and paused jobs; else −2 − a job that probably starts soon after it, or −1
         ("older", np.int32),
         ("newer", np.int32),
         ("sequence", np.int64),
         ("arrival", np.float64),
         ("size", np.float64),
-        ("remaining", np.float64),  # while it does not run
+        ("remaining", np.float64),  # while it neither runs nor is paused
         ("estimate", np.float64),
         ("finish", np.float64),
     ]
@@ -82,8 +101,11 @@ class Server(NamedTuple):
     """Jobs in service, places for jobs, and the engine's own numbers."""
 
     jobs: Any  # (jobs,) records of JOB
-    heap: Int  # (2 jobs,) running jobs: from the front a heap, the next to end first; at the back those that end after the horizon
-    ends: Array  # (2 jobs,) when the job at this place ends; infinite where it is vacant
+    heap: Int  # (places,) running jobs: a heap, the next to end first; from place `jobs` on those at the back (`rota.simulation.back`)
+    ends: Array  # (places,) when the job at this place ends; at the back infinite where none runs
+    left: Array  # (places,) at the back: how much is left of the stopped job at this place; infinite where none is
+    chunks: Int  # (chunks,) the next chunk of the same type, −1: none
+    groups: Int  # (K, GROUPS) the places at the back of each type
     unused: Int  # (jobs,) stack of free places
     numbers: Int  # (NUMBERS,)
     times: Array  # (TIMES,)
