@@ -33,6 +33,7 @@ __all__ = ["View", "ViewType", "Views", "address_of", "by_reference", "call_code
 _WORD = ir.IntType(64)
 _ByReference = TypeVar("_ByReference", bound=type)
 _by_reference: set[type] = set()
+_array_types: dict[tuple[Any, ...], Any] = {}
 _type_of: Any = nb.typeof
 arrayobj: Any = array_lowering
 tools: Any = cgutils
@@ -143,8 +144,7 @@ class Views:
 def _item(value: Any, negative: bool) -> tuple[Any, list[int], Any]:
     """The type of a value, its words, and what they point to."""
     if isinstance(value, np.ndarray):
-        type_of = _type_of(value) if negative else Column(_type_of(value), value.strides)
-        return type_of, [address_of(value), *value.shape, *value.strides], None
+        return _array_type(value, negative), [address_of(value), *value.shape, *value.strides], None
     if type(value) in _by_reference:
         view = View(value, negative=negative)
         return view.type, [view.address], view
@@ -159,6 +159,16 @@ def _item(value: Any, negative: bool) -> tuple[Any, list[int], Any]:
         if not any(isinstance(one[0], ViewType) for one in items):
             return _type_of(value), [word for one in items for word in one[1]], [one[2] for one in items]
     raise TypeError(f"a view has no words for {value!r}")
+
+
+def _array_type(array: np.ndarray[Any, Any], negative: bool) -> Any:
+    """The type of an array in a view. Numba takes long to find it, and a short simulation makes hundreds of views of few types."""
+    flags = array.flags
+    strides = () if negative or array.ndim != 1 else array.strides
+    key = array.dtype, array.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned, strides, negative
+    if key not in _array_types:
+        _array_types[key] = _type_of(array) if negative else Column(_type_of(array), array.strides)
+    return _array_types[key]
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:

@@ -76,3 +76,15 @@ def test_knapsack_bounds_hold(system, data):
     assert rota.fits(system, schedule)
     assert y @ schedule == pytest.approx(truth, rel=1e-9)
     assert truth * (1 - 1e-12) <= proved <= truth * (1 + 1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_type_that_does_not_fit_is_in_no_schedule():
+    """A type of which no job fits is left out of the best schedule, whatever it is worth, and nothing divides by zero."""
+    knapsack = Knapsack(np.array([[3], [9], [2]]), np.array([8]), np.array([2, 0, 4]))
+    proved, schedule = knapsack.solve(np.array([1.0, 100.0, 0.6]), gap=0.0, seconds=None)
+    assert schedule.tolist() == [2, 0, 1]
+    assert proved == pytest.approx(2.6)
+    bound, price = knapsack.relax(np.array([1.0, 0.0, 0.6]))
+    assert bound == pytest.approx(float(price[0] * 8))
+    assert 2.6 <= bound < np.inf

@@ -58,8 +58,8 @@ def _run(solver: highspy.Highs, what: str) -> None:
 
 
 def _magnitude(x: Array | Int) -> Array:
-    """The nearest power of 2²⁰."""
-    power: Array = 2.0 ** (20 * np.round(np.log2(x) / 20))
+    """The nearest power of 2²⁰; 1 for 0."""
+    power: Array = 2.0 ** (20 * np.round(np.log2(np.where(x > 0, x, 1)) / 20))
     return power
 
 

@@ -18,9 +18,10 @@ of the exact analysis: nothing is claimed about rotas that were not looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -80,17 +81,19 @@ def find_close(
     keep_rate: bool = False,
     ways: Ways = BEST_WAYS,
     limits: ResponseLimits | None = None,
+    near: Sequence[MSR] = (),
     progress: Callable[[TuneProgress], None] | None = None,
 ) -> Close:
     """The best close rota found, with the preemption model and setups of `like`.
 
     `by` None means: exact E[T] where some dozen values of each rota fit the time, otherwise the prediction. The best few are tuned
     (`rota.design.tune`), the balanced rota with them where it is not far worse, and the best of them as long as that helps.
-    `keep_rate`: all rotas have the switching rate of `like`. `ways`: how slots drain and open (nMSR).
+    `keep_rate`: all rotas have the switching rate of `like`. `ways`: how slots drain and open (nMSR). `near`: rotas that
+    are good at another load, and take part.
     """
     rated: list[tuple[float, int, MSR]] = []
     least = float(system.offered_work.sum() / system.arrival_rate.sum())  # no policy has less: the mean time in service
-    for rota in close_rotas(deadline, system, best, like, ways):
+    for rota in chain(near, close_rotas(deadline, system, best, like, ways)):
         value, policy = _rated(system, rota, "prediction", deadline, keep_rate)
         rated.append((value, len(rated), policy))
         if len(policy.weights) == 1 and value <= (1 + _PERFECT) * least and (limits is None or not limits.any):
@@ -109,11 +112,16 @@ def find_close(
         found = tune_within(deadline, system, rated[0][2], best, by=by, keep_rate=keep_rate, limits=limits, progress=progress)
         return Close(found.policy, remark)
     tuned: list[tuple[float, int, MSR]] = []
+    ended: set[MSR] = set()  # tuned until nothing helped: not again
 
     def tune(number: int, policy: MSR, seconds: float) -> None:
+        if policy in ended:
+            return
         if seconds > 0:
             within = Deadline.after(seconds)
             policy = tune_within(within, system, policy, best, by=by, keep_rate=keep_rate, progress=progress).policy
+            if within.left_s >= 0:
+                ended.add(policy)
         tuned.append((_value(system, policy, by, remark), number, policy))
 
     first, others = rated[:_TUNED], rated[_TUNED:_FINALISTS]

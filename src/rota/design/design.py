@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any, Literal, get_args
@@ -64,6 +64,7 @@ def find_design(
     opening: Opening | None = None,
     seed: int = 0,
     max_response_time: Mapping[str, float] | None = None,
+    near: Sequence[MSR] = (),
     time_limit_s: float = 30.0,
     progress: Callable[[TuneProgress], None] | None = None,
 ) -> Design:
@@ -91,6 +92,7 @@ def find_design(
             by=by,
             route=route,
             opening=opening,
+            near=near,
             time_limit_s=MEAN_PART * time_limit_s,
             progress=progress,
         )
@@ -108,6 +110,7 @@ def find_design(
             opening=opening,
             seed=seed,
             max_response_time=max_response_time,
+            near=near,
             time_limit_s=POISSON_PART * time_limit_s,
             progress=progress,
         )
@@ -119,7 +122,7 @@ def find_design(
     policy = balanced_policy(system, best, preemption, setup_rate=setup_rate, opening=opening or "late")
     if objective == "close":
         ways = _ways(route, opening)
-        return _close_design(deadline, system, best, policy, switching_rate, by, ways, limits, progress)
+        return _close_design(deadline, system, best, policy, switching_rate, by, ways, limits, near, progress)
     policy = _routed(system, policy, route or "type-order", seed, deadline)
     choice = None
     if switching_rate is not None:
@@ -154,13 +157,14 @@ def _close_design(
     by: Yardstick | None,
     ways: Ways,
     limits: ResponseLimits,
+    near: Sequence[MSR],
     progress: Callable[[TuneProgress], None] | None,
 ) -> Design:
     keep = switching_rate is not None
     if switching_rate is not None:
         like = like.replace(switching_rate=switching_rate)
     within = Deadline.after(min(deadline.left_s, _CLOSE_S))
-    found = find_close(within, system, best, like, by=by, keep_rate=keep, ways=ways, limits=limits, progress=progress)
+    found = find_close(within, system, best, like, by=by, keep_rate=keep, ways=ways, limits=limits, near=near, progress=progress)
     remarks = (found.remark,) if found.remark else ()
     policy = found.policy
     if policy.preemption == "full" and len(policy.weights) > 1 and not keep:  # it was chosen in the limit of fast switching

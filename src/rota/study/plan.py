@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "PlanProgress", "plan"]
 
-_ELSEWHERE = 1 / 12  # of the time for tuning, at each of the other loads
+_ELSEWHERE = 1 / 24  # of the time for tuning, at each of the other loads, which begin with the rota for this one
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +251,8 @@ def plan(
             raise KeyboardInterrupt
         results = dict(zip(comparison.labels, comparison.results, strict=True))
         telling.begin("loads", "other loads")
-        rows = against_load(best, results, jobs=grid_jobs, seed=seed, time_limit_s=tuning_s * _ELSEWHERE, tell=telling.tell)
+        elsewhere_s = tuning_s * _ELSEWHERE
+        rows = against_load(best, results, rotas, jobs=grid_jobs, seed=seed, time_limit_s=elsewhere_s, tell=telling.tell)
         telling.begin("growth", "how far load can grow")
         growth = limits_of(best, results, rows, jobs=grid_jobs, seed=seed)
         telling.begin("optimum", "the best policy possible")

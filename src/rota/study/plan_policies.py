@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rota.analysis import Analysis, analyze
 from rota.capacity import Load, system_load
-from rota.decide import suits
+from rota.decide import rule_of, suits
 from rota.design import Objective, design_policy
 from rota.errors import Infeasible
 from rota.model import Preemption, System
 from rota.policy import DESIGNED_NAMES, MSR, POLICY_NAMES, Policy, design_named, msr_name, policy_name, record_of
 from rota.process import build_process
-from rota.simulation import Result, SimulationProgress, simulate
+from rota.simulation import Result, SimulationProgress, find_best
+from rota.simulation.compiled import runner_of, will_compile
 from rota.study.plan_objective import PlanObjective
 from rota.tuning import FEWEST_JOBS, TuningProgress, tune_adaptive
 
-__all__ = ["Rotas", "analysis_of", "capacity_needed", "compiled_parts", "design_rotas", "policies_of"]
+__all__ = ["Rotas", "analysis_of", "capacity_needed", "compiled_parts", "design_rotas", "fixed_policies", "policies_of", "rotas_of"]
 
 _MODELS: dict[Preemption, tuple[Preemption, ...]] = {"full": ("full",), "none": ("none",), "setup": ("setup", "none")}
+_LEVEL = 0.01  # relative: rotas with backfilling that differ by less are as good as each other
 _BALANCED_S = 4.0  # for the balanced rota at each load
 _MOST_STATES = 200  # of the process of a rota that is improved
 
@@ -44,10 +46,10 @@ def compiled_parts(system: System) -> list[str]:
     models = _MODELS[system.preemption]
     tuned = [*(msr_name(model, True) for model in models), *(["adaptive"] if "none" in models else [])]
     improved = [f"improved {msr_name(model, model != 'full')}" for model in models]
-    return [*tuned, *(policy_name(policy) for policy in _fixed(system)), *improved, *(msr_name(model, False) for model in models)]
+    return [*tuned, *(policy_name(policy) for policy in fixed_policies(system)), *improved, *(msr_name(model, False) for model in models)]
 
 
-def _fixed(system: System) -> list[Policy]:
+def fixed_policies(system: System) -> list[Policy]:
     """The policies to compare that need no design."""
     chosen = [policy for policy in POLICY_NAMES.values() if record_of(policy).preemption in ("none", system.preemption)]
     return [policy for policy in chosen if record_of(policy).plan is not None and suits(system, policy)]
@@ -61,6 +63,7 @@ def design_rotas(
     time_limit_s: float,
     limits: Mapping[str, float] | None = None,
     adaptive: Policy | None = None,
+    near: Mapping[Preemption, Rotas] | None = None,
     judge: Callable[[Result], float] | None = None,
     objective: PlanObjective = "mean",
     tell: Callable[[str, SimulationProgress], None] | None = None,
@@ -68,19 +71,19 @@ def design_rotas(
     """Rotas for every model that the system allows: a server that can stop jobs after a setup may also let them run to their end.
 
     `plain` is a close rota, chosen and tuned on its mean response time, for `time_limit_s` at most. Theory says nothing about backfilling,
-    so which rota is best with it, the balanced or the close one, is measured on `jobs` jobs of their own. `limits` are mean response times
-    that types may have: `plain` keeps them if a rota that does was found. `adaptive`: the queue-driven rota, if it is tuned already;
-    `judge`: what it is tuned on, if that is not its mean response time. With the objective "p95" and no limits, `plain` switches at the
-    rate of the least exact 95 % quantile.
+    so which rota is best with it, the balanced or the close one, is measured on at most `jobs` jobs of their own. `limits` are mean
+    response times that types may have: `plain` keeps them if a rota that does was found. `adaptive`: the queue-driven rota, if it is tuned
+    already; `judge`: what it is tuned on, if that is not its mean response time. `near`: the rotas for another load, which are tuned for
+    this one too. With the objective "p95" and no limits, `plain` switches at the rate of the least exact 95 % quantile.
     """
     system, found = load.system, {}
     for model in _MODELS[system.preemption]:
         balanced = design_policy(system, model, load=load, objective="load", time_limit_s=_BALANCED_S)
-        plain = _close(load, model, time_limit_s, limits, objective)
+        plain = _close(load, model, time_limit_s, limits, objective, () if near is None else (near[model].plain,))
         choices = [policy.replace(backfill=True) for policy in (plain, balanced)]
         if plain == balanced:
             choices = choices[:1]
-        best = choices[0] if len(choices) == 1 else min(choices, key=lambda policy: _measured(system, policy, jobs, seed, tell))
+        best = choices[0] if len(choices) == 1 else _better(system, choices, jobs, seed, tell)
         designed = _improved(load, model, plain)
         if model == "none":
             designed += _adaptive(load, plain, jobs, seed, judge, tell) if adaptive is None else (adaptive,)
@@ -88,7 +91,14 @@ def design_rotas(
     return found
 
 
-def _close(load: Load, model: Preemption, time_limit_s: float, limits: Mapping[str, float] | None, objective: PlanObjective) -> MSR:
+def _close(
+    load: Load,
+    model: Preemption,
+    time_limit_s: float,
+    limits: Mapping[str, float] | None,
+    objective: PlanObjective,
+    near: Sequence[MSR],
+) -> MSR:
     """The close rota, within the limits if that is possible."""
     if limits:
         try:
@@ -96,7 +106,7 @@ def _close(load: Load, model: Preemption, time_limit_s: float, limits: Mapping[s
         except Infeasible:
             pass
     by: Objective = "p95" if objective == "p95" and not limits else "close"
-    return design_policy(load.system, model, load=load, objective=by, time_limit_s=time_limit_s)
+    return design_policy(load.system, model, load=load, objective=by, near=near, time_limit_s=time_limit_s)
 
 
 def _improved(load: Load, model: Preemption, plain: MSR) -> tuple[Policy, ...]:
@@ -126,23 +136,27 @@ def _adaptive(
     return (tuned.policy,)
 
 
-def _measured(system: System, policy: MSR, jobs: int, seed: int, tell: Callable[[str, SimulationProgress], None] | None = None) -> float:
-    def show(at: SimulationProgress) -> None:
-        if tell is not None and at.compiling:
-            tell(policy_name(policy), at)
-
-    result = simulate(system, policy, jobs=jobs, seed=seed, progress=show)
-    if result.interrupted:
-        raise KeyboardInterrupt
-    return result.mean_response_time if result.stable else np.inf
+def _better(system: System, choices: list[MSR], jobs: int, seed: int, tell: Callable[[str, SimulationProgress], None] | None = None) -> MSR:
+    """The rota of lowest mean response time, on as many jobs as that takes; the first one if the queue grew under all."""
+    if tell is not None and will_compile(runner_of(rule_of(choices[0]).decide)):
+        tell(policy_name(choices[0]), SimulationProgress(0, jobs, 0.0, np.inf, 0.0, compiling=True))
+    winner = find_best(system, choices, jobs=jobs, seed=seed, until=_LEVEL).winner
+    return choices[0] if winner is None else next(policy for policy in choices if policy == winner.policy)
 
 
 def policies_of(system: System, rotas: dict[Preemption, Rotas]) -> dict[str, Policy]:
     """The policies to compare, by name: all that a plan compares and that the system allows, from the simplest to the most complex."""
-    chosen = _fixed(system)
-    for pair in rotas.values():
-        chosen += [pair.backfilled, pair.plain, *pair.designed]
-    placed = [(record.plan, record.name, policy) for policy in chosen if (record := record_of(policy)).plan is not None]
+    return _in_order([*fixed_policies(system), *rotas_of(rotas).values()])
+
+
+def rotas_of(rotas: dict[Preemption, Rotas]) -> dict[str, Policy]:
+    """Those among them that are designed."""
+    return _in_order([policy for pair in rotas.values() for policy in (pair.backfilled, pair.plain, *pair.designed)])
+
+
+def _in_order(policies: list[Policy]) -> dict[str, Policy]:
+    """The policies that a plan compares, by name, from the simplest to the most complex."""
+    placed = [(record.plan, record.name, policy) for policy in policies if (record := record_of(policy)).plan is not None]
     return {name: policy for _, name, policy in sorted(placed, key=lambda row: row[0] or 0)}
 
 

@@ -11,10 +11,8 @@ The jobs come from the seed, and nothing depends on the clock, so the same race 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -22,7 +20,7 @@ import numpy as np
 
 from rota.model import System, Workload
 from rota.policy import Policy
-from rota.simulation import Result, SimulationProgress, compare_pair, simulate
+from rota.simulation import Result, SimulationProgress, compare_pair, in_threads, simulate
 
 __all__ = ["Entry", "Judge", "Round", "race", "run_all"]
 
@@ -142,18 +140,12 @@ def run_all(
     def one(policy: Policy) -> Result:
         return simulate(system, policy, jobs=jobs, seed=seed, workload=workload, progress=watch)
 
-    results = [one(policies[0])]  # compiles, once for all
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        try:
-            for result in pool.map(one, policies[1:]):
-                results.append(result)
-                if progress is not None:
-                    progress(len(results), len(policies))
-        except BaseException:
-            stopped.set()
-            pool.shutdown(cancel_futures=True)
-            raise
-    if any(result.interrupted for result in results):
+    def tell(done: int) -> None:
+        if progress is not None:
+            progress(done, len(policies))
+
+    results = in_threads(one, [(policy,) for policy in policies], stopped, progress=tell)
+    if stopped.is_set() or any(result.interrupted for result in results):
         raise KeyboardInterrupt
     return results
 
