@@ -1,7 +1,8 @@
 """`Trace`: a log of real or made jobs, each with an arrival time, a size and a type; and the table of types with their demands.
 
 The jobs are a lazy table (`arrival`, `size`, `type` and, where known, `estimate` and the actual `start` and `end`), sorted by arrival:
-nothing is read before it is needed, and a month of Borg streams through in chunks. Times are in seconds, except for a log of `rota serve`, which uses the unit of its plan.
+nothing is read before it is needed, and a month of Borg streams through in chunks. Times are in seconds, except for a log of `rota serve`,
+which uses the unit of its plan.
 """
 
 from __future__ import annotations

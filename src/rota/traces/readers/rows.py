@@ -158,13 +158,8 @@ def _csv(block: TextBlock, names: tuple[str, ...], separator: str, skip: int, re
     if not good.height:
         return pl.DataFrame(schema={"line": good["line"].dtype, **dict.fromkeys(reader.fields, pl.String)})
     text = "\n".join(good["text"]).encode()
-    form: dict[str, Any] = {
-        "has_header": False,
-        "infer_schema": False,
-        "raise_if_empty": False,
-        "quote_char": '"' if reader.quoted else None,
-    }
-    table = pl.read_csv(text, separator=separator, new_columns=list(names), **form)
+    form: dict[str, Any] = {"has_header": False, "infer_schema": False, "raise_if_empty": False, "new_columns": list(names)}
+    table = pl.read_csv(text, separator=separator, quote_char='"' if reader.quoted else None, **form)
     missing = [pl.lit(None, dtype=pl.String).alias(name) for name in reader.fields if name not in names]
     return table.select(pl.Series("line", good["line"]), *wanted, *missing)
 

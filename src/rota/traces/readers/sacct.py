@@ -98,12 +98,8 @@ def shape(rows: pl.DataFrame) -> pl.DataFrame:
     start, end = time_s("Start"), time_s("End")
     cores = pl.coalesce(tres("AllocTRES", "cpu"), *(amount(pl.col(name)) for name in ("AllocCPUS", "NCPUS")), tres("ReqTRES", "cpu"))
     cores = pl.coalesce(pl.when(cores > 0).then(cores), amount(pl.col("ReqCPUS")))
-    nodes = pl.coalesce(
-        tres("AllocTRES", "node"),
-        *(amount(pl.col(name)) for name in ("NNodes", "AllocNodes")),
-        tres("ReqTRES", "node"),
-        node_count("NodeList"),
-    ).fill_null(1.0)
+    named = [amount(pl.col(name)) for name in ("NNodes", "AllocNodes")]
+    nodes = pl.coalesce(tres("AllocTRES", "node"), *named, tres("ReqTRES", "node"), node_count("NodeList"), pl.lit(1.0))
     ran = pl.coalesce("ElapsedRaw", duration_s("Elapsed"), end - start - duration_s("Suspended").fill_null(0))
     return (
         rows.with_columns(job=job)

@@ -92,10 +92,9 @@ def memory_gb(name: str, cores: pl.Expr, nodes: pl.Expr) -> pl.Expr:
 
 def gpus_of(name: str) -> pl.Expr:
     """The GPUs of a TRES list: gres/gpu, or the sum of gres/gpu:model where only these are given. 0 if it has none, null without a list."""
-    models = (
-        pl.col(name).str.extract_all(r"gres/gpu:[^=,]+=\d+").list.eval(pl.element().str.extract(r"=(\d+)$").cast(pl.Float64)).list.sum()
-    )
-    return pl.coalesce(tres(name, "gres/gpu"), models)
+    models = pl.col(name).str.extract_all(r"gres/gpu:[^=,]+=\d+")
+    total = models.list.eval(pl.element().str.extract(r"=(\d+)$").cast(pl.Float64)).list.sum()
+    return pl.coalesce(tres(name, "gres/gpu"), total)
 
 
 def has_others(name: str) -> pl.Expr:

@@ -23,14 +23,14 @@ RESOURCES = ("cores", "memory_gb", "gpus")
 _KEY = ["cluster", "group", "member"]
 _AGAIN = (
     "REQUEUED",
+    "REQUEUE_HOLD",
+    "REQUEUE_FED",
+    "SPECIAL_EXIT",
     "PREEMPTED",
     "NODE_FAIL",
     "BOOT_FAIL",
     "LAUNCH_FAILED",
     "RECONFIG_FAIL",
-    "SPECIAL_EXIT",
-    "REQUEUE_HOLD",
-    "REQUEUE_FED",
 )
 _PENDING = ("PENDING",)
 _RUNNING = ("RUNNING", "SUSPENDED", "STOPPED", "COMPLETING", "CONFIGURING", "RESIZING", "SIGNALING", "STAGE_OUT")
