@@ -109,7 +109,7 @@ def shape(rows: pl.DataFrame) -> pl.DataFrame:
             cluster="Cluster",
             group=pl.col("job").str.extract(r"^(\d+)").cast(pl.Int64),
             member=pl.coalesce(pl.col("job").str.extract(r"_(\d+)").cast(pl.Int64), pl.lit(-1)),
-            part=pl.col("job").str.extract(r"\+(\d+)").cast(pl.Int64),
+            component=pl.col("job").str.extract(r"\+(\d+)").cast(pl.Int64),
             state=state_of("State"),
             submit=time_s("Submit"),
             eligible=time_s("Eligible"),

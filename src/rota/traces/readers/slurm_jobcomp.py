@@ -48,7 +48,7 @@ def shape(rows: pl.DataFrame) -> pl.DataFrame:
         cluster="Cluster",
         group=pl.coalesce("ArrayJobId", "HetJobId", "JobId"),
         member=pl.coalesce("ArrayTaskId", pl.lit(-1)),
-        part="HetJobOffset",
+        component="HetJobOffset",
         state=pl.when(requeued).then(pl.lit("REQUEUED")).otherwise(state),
         submit=time_s("SubmitTime"),
         eligible=time_s("EligibleTime"),

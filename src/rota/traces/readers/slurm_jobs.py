@@ -70,7 +70,7 @@ def state_of(name: str) -> pl.Expr:
 def jobs_of_runs(runs: pl.DataFrame) -> pl.DataFrame:
     """A row per job, from all runs of these ids.
 
-    `runs` has cluster, group, member, part (of a heterogeneous job, else null), state, submit, eligible, start, end, size, limit, cores,
+    `runs` has cluster, group, member, component (of a heterogeneous job, else null), state, submit, eligible, start, end, size, limit, cores,
     memory_gb, gpus, nodes, others, row; null is unknown.
     """
     parts = _joined_runs(_numbered(runs.lazy()))
@@ -85,7 +85,7 @@ def jobs_of_runs(runs: pl.DataFrame) -> pl.DataFrame:
         state=pl.col("state").first(),
         runs=pl.col("runs").max(),
         nodes=pl.col("nodes").sum(),
-        parts=pl.col("part").n_unique(),
+        parts=pl.col("component").n_unique(),
         others=pl.col("others").any(),
         unknown_memory=pl.col("memory_gb").is_null().any(),
         **{name: pl.col(name).sum() if name != "cores" else _known_sum(name) for name in RESOURCES},
@@ -120,7 +120,7 @@ def jobs_of_runs(runs: pl.DataFrame) -> pl.DataFrame:
 
 def _numbered(runs: pl.LazyFrame) -> pl.LazyFrame:
     """The runs in order, each once, with the number of the job that they belong to among those of their id."""
-    one = [*_KEY, "part"]
+    one = [*_KEY, "component"]
     known_end = pl.coalesce("end", pl.col("start") + pl.col("size"))
     again = pl.col("state").is_in(_AGAIN).fill_null(False).shift(1, fill_value=False).over(one)
     return (
@@ -138,7 +138,7 @@ def _joined_runs(runs: pl.LazyFrame) -> pl.LazyFrame:
     held = pl.col("end") - pl.col("start") - pl.col("size")
     return (
         runs.with_columns(held=held)
-        .group_by(*_KEY, "part", "job", maintain_order=True)
+        .group_by(*_KEY, "component", "job", maintain_order=True)
         .agg(
             pl.col("arrival", "submit").first(),
             pl.col("start").drop_nulls().first(),
