@@ -92,6 +92,7 @@ _HOME = {
     "Tuned": "rota.tuning",
     "tune_adaptive": "rota.tuning",
     "StallingMaxWeight": "rota.policy",
+    "Actual": "rota.simulation",
     "Best": "rota.simulation",
     "Comparison": "rota.simulation",
     "Jobs": "rota.simulation",
@@ -100,6 +101,7 @@ _HOME = {
     "compare": "rota.simulation",
     "compare_pair": "rota.simulation",
     "find_best": "rota.simulation",
+    "measure_actual": "rota.simulation",
     "read_result": "rota.simulation",
     "replicate": "rota.simulation",
     "save_result": "rota.simulation",
@@ -211,6 +213,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.policy import save_policy as save_policy
     from rota.process import ModulatingProcess as ModulatingProcess
     from rota.process import build_process as build_process
+    from rota.simulation import Actual as Actual
     from rota.simulation import Best as Best
     from rota.simulation import Comparison as Comparison
     from rota.simulation import Jobs as Jobs
@@ -219,6 +222,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.simulation import compare as compare
     from rota.simulation import compare_pair as compare_pair
     from rota.simulation import find_best as find_best
+    from rota.simulation import measure_actual as measure_actual
     from rota.simulation import read_result as read_result
     from rota.simulation import replicate as replicate
     from rota.simulation import save_result as save_result

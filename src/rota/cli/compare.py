@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,9 @@ from rota.arguments import whole_file
 from rota.cli.one_server import read_server
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
 from rota.cli.outputs import check_output
-from rota.cli.parameters import Force, JobCount, Json, Loops, OptionalOutput, Part, Seed, SystemFile, WarmupLoops, WorkloadName
+from rota.cli.parameters import Flag, Force, JobCount, Json, Loops, OptionalOutput, Part, Seed, SystemFile, WarmupLoops, WorkloadName
 from rota.cli.simulate import progress_text, remark_on_preemption, workload_of
-from rota.display import interval_cells, verdict_cells
+from rota.display import interval_cells, number, per_cent, verdict_cells
 
 if TYPE_CHECKING:
     from rota.model import Workload
@@ -31,6 +32,7 @@ def compare(
     loops: Loops = None,
     warmup_loops: WarmupLoops = 0,
     until: Part = None,
+    actual: Flag = False,
     output: OptionalOutput = None,
     force: Force = False,
     json: Json = False,
@@ -45,6 +47,8 @@ def compare(
     until
         Find the best only, with as few jobs as that takes: policies that are clearly worse get fewer, and those whose mean is this near to
         that of the best (1% or 0.01) are as good. --jobs is then the most of each.
+    actual
+        Add what really happened to the jobs of --workload, where its log says when they started and ended.
     output
         Write the table to this file too: .csv, .tex (LaTeX), .parquet or .json, by its extension.
     """
@@ -56,8 +60,9 @@ def compare(
     system = read_server(file)
     played, warmup = workload_of(workload, loops, warmup_loops, None)
     if until is not None:
-        if output is not None:
-            raise rota.BadSpec([rota.Problem("--until", "does not go with --output: the policies have different numbers of jobs")])
+        if output is not None or actual:
+            other = "--output" if output is not None else "--actual"
+            raise rota.BadSpec([rota.Problem("--until", f"does not go with {other}: the policies have different numbers of jobs")])
         _find_best(system, policies, until, jobs, seed, played, warmup, json)
         return
     began = time.perf_counter()
@@ -66,7 +71,7 @@ def compare(
         def show(label: str, at: SimulationProgress) -> None:
             line.update(time.perf_counter() - began, f"{label}: {progress_text(at)}", at.compiling)
 
-        found = rota.compare(system, policies, jobs=jobs, seed=seed, workload=played, warmup=warmup, progress=show)
+        found = rota.compare(system, policies, jobs=jobs, seed=seed, workload=played, warmup=warmup, actual=actual, progress=show)
     remark_on_preemption(system, [result.policy for result in found.results])
     table = found.table()
     if output is not None and found.results:
@@ -77,7 +82,9 @@ def compare(
         remark(f"table written to {output}")
     jobs = found.results[0].jobs if found.results else 0
     if json:
-        print_json(finite({"jobs": jobs, "seed": seed, "pairs": found.pairs, "policies": table.to_dicts(), "errors": found.errors}))
+        happened = {} if found.actual is None else {"actual": _happened(found.actual, system)}
+        about = {"jobs": jobs, "seed": seed, "pairs": found.pairs, "policies": table.to_dicts(), "errors": found.errors}
+        print_json(finite(about | happened))
     else:
         print(f"{jobs:,} jobs each, the same for all, seed {seed}")
         print_table(
@@ -98,17 +105,63 @@ def compare(
                             *(f"{row[p]:.4g}" for p in ("p50", "p95", "p99")),
                         )
                     ),
-                    f"{row['preemption_rate']:.4g}",
+                    "" if math.isnan(row["preemption_rate"]) else f"{row['preemption_rate']:.4g}",
                 )
                 for row in table.to_dicts()
             ],
         )
+        if found.actual is not None:
+            _print_by_type(found, found.actual, system)
         if found.pairs > 1:
             print(f"\n{found.at_once()}")
     for label, message in [*found.errors.items(), *found.remarks]:
         remark(f"{label}: {message}")
     if not found.results:
         raise rota.Infeasible("none of these policies can run on this system")
+
+
+def _happened(actual: rota.Actual, system: rota.System) -> dict[str, object]:
+    """What the log says, as plain data: by type under the type's name."""
+    levels = actual.type_waiting_time_quantiles
+    return {
+        "jobs": actual.jobs,
+        "missing": actual.missing,
+        "mean_waiting_time": actual.mean_waiting_time,
+        "waiting_time_quantiles": {f"p{100 * p:g}": value for p, value in actual.waiting_time_quantiles.items()},
+        "types": {
+            name: {
+                "jobs": actual.counted[i],
+                "mean_response_time": actual.response_time[i],
+                "mean_waiting_time": actual.waiting_time[i],
+                **{f"response_p{100 * p:g}": actual.type_response_time_quantiles[p][i] for p in levels},
+                **{f"waiting_p{100 * p:g}": levels[p][i] for p in levels},
+            }
+            for i, name in enumerate(system.names)
+        },
+        "utilization": dict(zip(system.resources, actual.utilization.tolist(), strict=True)),
+        "peak": dict(zip(system.resources, actual.peak.tolist(), strict=True)),
+        "notes": actual.notes,
+    }
+
+
+def _print_by_type(found: rota.Comparison, actual: rota.Actual, system: rota.System) -> None:
+    """Waiting and response times of the most frequent types, under each policy and as it was; and what was in use."""
+    shown = sorted(range(len(system.names)), key=lambda i: -int(actual.counted[i]))[:_TYPES_SHOWN]
+    measured: list[tuple[str, rota.Result | rota.Actual]] = [
+        *((label, one) for label, one in zip(found.labels, found.results, strict=True) if one.stable),
+        ("actual", actual),
+    ]
+    labels = [label for label, _ in measured]
+    for title, times in (
+        ("Mean waiting time by type", [one.waiting_time for _, one in measured]),
+        ("Mean response time by type", [one.response_time for _, one in measured]),
+    ):
+        rows = [(system.names[i], f"{actual.counted[i]:,}", *(number(of_type[i], 4) for of_type in times)) for i in shown]
+        print_table(title, ["", "jobs", *labels], rows)
+    if len(shown) < len(system.names):
+        print(f"  … and {len(system.names) - len(shown):,} types with fewer jobs (--json has them)")
+    rows = [(name, *(per_cent(one.utilization[r]) for _, one in measured)) for r, name in enumerate(system.resources)]
+    print_table("In use", ["", *labels], rows)
 
 
 def _find_best(
@@ -169,6 +222,7 @@ def _find_best(
         raise rota.Unstable(found.no_winner())
 
 
+_TYPES_SHOWN = 10
 _IN_WORDS = {"best": "best", "level": "as good", "open": "not known", "worse": "worse", "growing": "the queue grows"}
 
 

@@ -1,6 +1,7 @@
 """The event engine, workloads, statistics (warm-up, confidence intervals, quantiles), and comparisons on the same jobs."""
 
 from rota.policy import POLICY_NAMES, as_policy
+from rota.simulation.actual import Actual, measure_actual
 from rota.simulation.best import Best, Contender, find_best
 from rota.simulation.compare import Comparison, Difference, compare, compare_pair, compare_relative
 from rota.simulation.replicate import Replications, replicate
@@ -14,6 +15,7 @@ from rota.simulation.workload import Jobs, PoissonArrivals
 
 __all__ = [
     "POLICY_NAMES",
+    "Actual",
     "Best",
     "Comparison",
     "Contender",
@@ -32,6 +34,7 @@ __all__ = [
     "enough_jobs",
     "find_best",
     "in_threads",
+    "measure_actual",
     "read_result",
     "replicate",
     "save_result",

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rota.arguments import whole
+from rota.arrays import Int
 from rota.display import html_lines, html_table, html_title, number, verdict_cells
 from rota.errors import BadSpec, Problem, RotaError
 from rota.model import System, Workload
 from rota.policy import DESIGNED_NAMES, Custom, Policy, as_policy, policy_name
 from rota.policy.lookup import policy_list
+from rota.simulation.actual import Actual, checked_actual, measure_actual
 from rota.simulation.arguments import checked_run
 from rota.simulation.named import as_workload
 from rota.simulation.result import JOBS, RELATIVE, RESPONSES, Result
@@ -26,7 +28,9 @@ from rota.simulation.statistics import difference_interval
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Comparison", "Difference", "chosen_policies", "compare", "compare_pair", "compare_relative", "labels_of"]
+__all__ = ["ACTUAL", "Comparison", "Difference", "chosen_policies", "compare", "compare_pair", "compare_relative", "labels_of"]
+
+ACTUAL = "actual"  # the label of what the log says
 
 
 @dataclass(frozen=True)
@@ -47,11 +51,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Results by policy, in the order given; `best` is the stable one of lowest mean response time."""
+    """Results by policy, in the order given; `best` is the stable one of lowest mean response time. `actual` is what the log says."""
 
     results: tuple[Result, ...]
     errors: dict[str, str]
     labels: tuple[str, ...] = ()  # of the results; policies of the same name are numbered
+    actual: Actual | None = None
 
     @property
     def best(self) -> Result | None:
@@ -61,15 +66,17 @@ class Comparison:
 
     @property
     def pairs(self) -> int:
-        """How many pairs of policies have a difference; the intervals of all of them hold at once. At least 1."""
+        """How many pairs of rows have a difference; the intervals of all of them hold at once. At least 1."""
         known = sum(result.stable and not np.isnan(result.mean_response_time) for result in self.results)
+        known += self.best is not None and self._beside(self.best)
         return max(known * (known - 1) // 2, 1)
 
     @property
     def remarks(self) -> tuple[tuple[str, str], ...]:
         """Warnings about the results: policy and sentence."""
         names = self.labels or [result.name for result in self.results]
-        return tuple((label, text) for label, result in zip(names, self.results, strict=True) for text in result.remarks)
+        found = [(label, text) for label, result in zip(names, self.results, strict=True) for text in result.remarks]
+        return (*found, *((ACTUAL, text) for text in (self.actual.notes if self.actual is not None else ())))
 
     def __repr__(self) -> str:
         return repr(self.table())
@@ -87,10 +94,11 @@ class Comparison:
 
     def at_once(self) -> str:
         """What the intervals of the differences mean, in a sentence."""
-        return f"The intervals of the differences hold for all {self.pairs} pairs of policies at once, at 95 %."
+        rows = "policies" if self.actual is None else "rows"
+        return f"The intervals of the differences hold for all {self.pairs} pairs of {rows} at once, at 95 %."
 
     def table(self) -> pl.DataFrame:
-        """One row per policy. The intervals of the differences hold at once for all pairs of policies, whichever is the best."""
+        """One row per policy, and one for what the log says. The intervals of the differences hold at once for all pairs of rows."""
         import polars as pl
 
         best = self.best
@@ -114,7 +122,36 @@ class Comparison:
                     "events_per_s": result.events_per_s,
                 }
             )
+        if self.actual is not None:
+            rows.append(self._actual_row(self.actual))
         return pl.DataFrame(rows)
+
+    def _actual_row(self, actual: Actual) -> dict[str, object]:
+        """The row of what the log says. It is never the best: it may be less than 0 worse."""
+        best = self.best
+        difference = None
+        if best is not None and self._beside(best):
+            apart = actual.batches[:, 1] - best.batches[:, RESPONSES]
+            mean = actual.mean_response_time - best.mean_response_time
+            difference = Difference(mean, difference_interval(apart, actual.batches[:, 0], self.pairs))
+        return {
+            "policy": ACTUAL,
+            "stable": True,
+            "mean_response_time": actual.mean_response_time,
+            "interval": actual.interval,
+            **{f"p{100 * p:g}": value for p, value in actual.response_time_quantiles.items()},
+            "mean_waiting_time": actual.mean_waiting_time,
+            "mean_slowdown": actual.mean_slowdown,
+            "worse_than_best_by": difference.mean if difference else np.nan,
+            "worse_interval": difference.interval if difference else np.nan,
+            "preemption_rate": np.nan,
+            "utilization": float(actual.utilization.max()),
+            "events_per_s": np.nan,
+        }
+
+    def _beside(self, result: Result) -> bool:
+        """Whether what the log says is of the same jobs as a result, batch by batch."""
+        return self.actual is not None and np.array_equal(self.actual.batches[:, 0], result.batches[:, JOBS])
 
 
 def compare(
@@ -125,17 +162,20 @@ def compare(
     seed: int = 0,
     workload: Workload | str | Path | None = None,
     warmup: float | None = None,
+    actual: bool = False,
     progress: Callable[[str, SimulationProgress], None] | None = None,
 ) -> Comparison:
     """Simulates every policy on the same jobs. A policy that cannot run on this system is reported in `errors`, by name.
 
     A name such as "nMSR" or "improved" (`rota.policy.DESIGNED_NAMES`) is designed for the system first. The intervals of the differences in
-    the table hold at once for all pairs of policies, with 95 % confidence.
+    the table hold at once for all pairs of policies, with 95 % confidence. With `actual`, the comparison also has what the log of a trace
+    says of the same jobs (`rota.measure_actual`).
     """
     errors: dict[str, str] = {}
     checked_run(system, jobs, seed, warmup=warmup)
     chosen = chosen_policies(policies, system, errors)
     workload = None if workload is None else as_workload(workload, system)
+    trace = checked_actual(workload) if actual else None
     labels = labels_of([policy_name(policy) for policy in chosen])
     running, stopped = threading.Lock(), threading.Event()
 
@@ -159,7 +199,8 @@ def compare(
     errors |= {label: str(answer) for label, answer in zip(labels, answers, strict=False) if isinstance(answer, RotaError)}
     if stopped.is_set() and not found:
         raise KeyboardInterrupt
-    return Comparison(tuple(found.values()), errors, tuple(found))
+    happened = None if trace is None else measure_actual(trace, system, edges=next((edges_of(result) for result in found.values()), None))
+    return Comparison(tuple(found.values()), errors, tuple(found), happened)
 
 
 def chosen_policies(policies: Sequence[Policy | str | Path], system: System, errors: dict[str, str]) -> list[Policy]:
@@ -175,6 +216,12 @@ def chosen_policies(policies: Sequence[Policy | str | Path], system: System, err
         except RotaError as error:
             errors[str(policy)] = str(error)
     return chosen
+
+
+def edges_of(result: Result) -> Int:
+    """The numbers of the jobs at which the batches of a result begin and, at last, end."""
+    counts = result.batches[:, JOBS].astype(np.int64)
+    return round(result.warmup * result.jobs) + np.concatenate([[0], np.cumsum(counts)])
 
 
 def labels_of(names: list[str]) -> list[str]:

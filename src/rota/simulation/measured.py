@@ -24,7 +24,7 @@ from rota.simulation.tally import COUNT, PRESENT, RESPONSE, SERVED, SLOWDOWN, SQ
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FEWEST", "About", "Measured", "Rates", "result_of", "too_little"]
+__all__ = ["FEWEST", "About", "Measured", "Rates", "quantiles_of", "result_of", "too_little", "type_quantiles_of"]
 
 FEWEST = 100  # jobs of a type, for a mean of them
 _MANY_GROW = 0.5  # of several runs: a short one may look as if it grew, but not many of them
@@ -152,12 +152,12 @@ def result_of(runs: Sequence[Measured], about: About, elapsed: float, *, interru
         little_response_time=overall_hidden * little,
         mean_waiting_time=overall(WAITING),
         mean_slowdown=overall(SLOWDOWN),
-        response_time_quantiles=_quantiles(histogram[0].sum(axis=0), overall_hidden),
-        waiting_time_quantiles=_quantiles(histogram[1].sum(axis=0), overall_hidden),
-        slowdown_quantiles=_quantiles(histogram[2].sum(axis=0), overall_hidden),
-        type_response_time_quantiles=_type_quantiles(histogram[0], type_hidden),
-        type_waiting_time_quantiles=_type_quantiles(histogram[1], type_hidden),
-        type_slowdown_quantiles=_type_quantiles(histogram[2], type_hidden),
+        response_time_quantiles=quantiles_of(histogram[0].sum(axis=0), overall_hidden),
+        waiting_time_quantiles=quantiles_of(histogram[1].sum(axis=0), overall_hidden),
+        slowdown_quantiles=quantiles_of(histogram[2].sum(axis=0), overall_hidden),
+        type_response_time_quantiles=type_quantiles_of(histogram[0], type_hidden),
+        type_waiting_time_quantiles=type_quantiles_of(histogram[1], type_hidden),
+        type_slowdown_quantiles=type_quantiles_of(histogram[2], type_hidden),
         utilization=np.asarray(busy @ system.demand / system.capacity),
         unused_service=_unused(about, busy),
         preemption_rate=rates.preemptions / now,
@@ -186,11 +186,13 @@ def _expected(about: About, counted: Array) -> Array:
     return rate / rate.sum() * counted.sum() if about.poisson else counted
 
 
-def _quantiles(counts: Int, hidden: float) -> dict[float, float]:
+def quantiles_of(counts: Int, hidden: float = 1.0) -> dict[float, float]:
+    """The quantiles of a histogram by their level; `hidden` is not a number where there are none, else 1."""
     return dict(zip(QUANTILES, (hidden * quantiles(counts)).tolist(), strict=True))
 
 
-def _type_quantiles(counts: Int, hidden: Array) -> dict[float, Array]:
+def type_quantiles_of(counts: Int, hidden: Array) -> dict[float, Array]:
+    """The same for each type (K,); not a number if all types have one histogram."""
     per_type = (
         np.array([quantiles(row) for row in counts]) if len(counts) == len(hidden) else np.full((len(hidden), len(QUANTILES)), np.nan)
     )

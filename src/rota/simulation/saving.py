@@ -23,6 +23,7 @@ from rota.imported import source_of
 from rota.model import System, system_from_dict, system_to_dict
 from rota.policy import Custom, Policy, policy_from_dict, policy_to_dict
 from rota.policy.custom import place_of_custom
+from rota.simulation.actual import Actual
 from rota.simulation.compare import Comparison, Difference
 from rota.simulation.replicate import Replications
 from rota.simulation.result import Result
@@ -36,7 +37,7 @@ __all__ = ["RESULT_VERSION", "read_result", "save_result"]
 RESULT_VERSION = 1
 
 Saved = Result | Comparison | Replications
-_RECORDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Result, Comparison, Difference, Replications, Start)}
+_RECORDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Result, Comparison, Difference, Replications, Start, Actual)}
 
 
 def save_result(result: Saved, path: str | Path) -> None:

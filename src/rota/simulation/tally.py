@@ -22,6 +22,7 @@ __all__ = [
     "COUNT",
     "LAST_EVENT",
     "LIMIT",
+    "MANY",
     "PRESENT",
     "RESPONSE",
     "SERVED",
@@ -34,6 +35,7 @@ __all__ = [
     "Tally",
     "bucket",
     "bucket_values",
+    "buckets_of",
     "joined",
     "new_tally",
 ]
@@ -42,7 +44,7 @@ _BITS = 6
 _LOWEST, _HIGHEST = -30, 50  # powers of two with buckets of their own: 1e-9 … 1e15
 BUCKETS = ((_HIGHEST - _LOWEST) << _BITS) + 1  # the first one holds what is smaller, zero included
 _OFFSET = (1023 + _LOWEST) << _BITS
-_MANY = 200  # types beyond which there is one histogram for all
+MANY = 200  # types beyond which there is one histogram for all
 COLUMNS = ("count", "response", "response²", "waiting", "waiting²", "slowdown", "slowdown²")
 COUNT, RESPONSE, WAITING, SLOWDOWN = 0, 1, 3, 5  # places in a row of `Tally.rows`, as COLUMNS …
 SQUARE = 1  # … and this far behind each sum, that of the squares
@@ -87,7 +89,7 @@ def new_tally(K: int, batches: int, shift: int = 0) -> Tally:
         times=np.zeros(3),
         arrived=np.zeros(K, dtype=np.int64),
         preemptions=np.zeros(K, dtype=np.int64),
-        buckets=np.zeros((3, K if K <= _MANY else 1, BUCKETS), dtype=np.int64),
+        buckets=np.zeros((3, K if K <= MANY else 1, BUCKETS), dtype=np.int64),
         scratch=scratch,
         bits=scratch.view(np.int64),
     )
@@ -111,6 +113,12 @@ def bucket(tally: Tally, value: float) -> int:
     """The bucket of a value that is not negative."""
     tally.scratch[0] = value
     return int(min(max((tally.bits[0] >> (52 - _BITS)) - _OFFSET + 1, 0), BUCKETS - 1))
+
+
+def buckets_of(values: Array) -> Int:
+    """The buckets of many values that are not negative."""
+    codes = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
+    return np.asarray(np.clip((codes >> (52 - _BITS)) - _OFFSET + 1, 0, BUCKETS - 1), dtype=np.int64)
 
 
 def bucket_values() -> Array:

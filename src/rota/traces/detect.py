@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rota.errors import BadSpec, Problem
 from rota.traces.files import is_trace_file
-from rota.traces.readers import alibaba_openb, borg2019, google2011, rota_events, swf, table
+from rota.traces.readers import alibaba_openb, borg2019, google2011, rota_events, sacct, slurm_jobcomp, swf, table
 from rota.traces.readers.head import Head, look
 from rota.traces.readers.reader import Reader
 
@@ -88,6 +88,8 @@ FORMATS: dict[str, Callable[[Options, Head], Sequence[Reader]]] = {
     "google2011": lambda options, head: google2011.READERS,
     "swf": lambda options, head: [swf.READER],
     "alibaba_openb": lambda options, head: [alibaba_openb.reader(options.nodes)],
+    "sacct": lambda options, head: [sacct.READER],
+    "slurm_jobcomp": lambda options, head: [slurm_jobcomp.READER],
     "rota_events": lambda options, head: [rota_events.READER],
     "table": _plain_table,
 }

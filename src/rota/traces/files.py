@@ -1,4 +1,4 @@
-"""The format of stored traces: a parquet file with arrival, size and type, sorted by arrival; the types are in its metadata."""
+"""The format of stored traces: a parquet file with arrival, size, type and what else is known, sorted by arrival; types in its metadata."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 
 from rota.arguments import whole_file
 from rota.errors import BadSpec, Problem
-from rota.traces.trace import COLUMNS, Trace
+from rota.traces.trace import COLUMNS, OPTIONAL, Trace
 
 __all__ = ["ROW_GROUP", "is_trace_file", "open_trace", "save_trace", "trace_metadata"]
 
@@ -33,7 +33,7 @@ def trace_metadata(trace: Trace) -> dict[str, str]:
 
 def save_trace(trace: Trace, path: str | Path) -> None:
     """Writes a trace, streaming; the file appears whole or not at all."""
-    columns = [name for name in ("arrival", "size", "type", "estimate") if name in trace.jobs.collect_schema().names()]
+    columns = [name for name in (*COLUMNS, *OPTIONAL) if name in trace.jobs.collect_schema().names()]
     with whole_file(Path(path)) as place:
         trace.jobs.select(columns).sink_parquet(
             place, compression="zstd", compression_level=1, row_group_size=ROW_GROUP, maintain_order=True, metadata=trace_metadata(trace)

@@ -29,7 +29,7 @@ from rota.traces.readers.lifecycle import jobs_of_events
 from rota.traces.readers.reader import Reader
 from rota.traces.readers.rows import rows
 from rota.traces.spilling import EventStore, JobStore, Limits
-from rota.traces.trace import Trace
+from rota.traces.trace import OPTIONAL, Trace
 
 __all__ = ["ImportReport", "import_trace", "on_grid", "read_trace"]
 
@@ -169,7 +169,7 @@ def _kept(jobs: pl.DataFrame, reader: Reader, ledger: Ledger, grid: float | None
     ledger.remarks.update({text: int(kept[text].sum()) for text in reader.remarks})
     if grid is not None:
         kept = kept.with_columns(on_grid(demand, grid) for demand in demands)
-    columns = [name for name in ("arrival", "size", "estimate", "label", *reader.resources, "group", "member") if name in jobs.columns]
+    columns = [name for name in ("arrival", "size", *OPTIONAL, "label", *reader.resources, "group", "member") if name in jobs.columns]
     return kept.select(columns)
 
 
@@ -178,32 +178,32 @@ def _trace(
 ) -> Trace:
     """The trace to be written: its jobs are in the folder, sorted."""
     sorted_files: list[Path] = []
-    done, estimated = 0, False
+    done = 0
+    known: set[str] = set()  # of the optional columns: those that have values
     for part in store.sorted_jobs():
-        estimated = estimated or ("estimate" in part.columns and part["estimate"].count() > 0)
+        known |= {name for name in OPTIONAL if name in part.columns and part[name].count()}
         sorted_files.append(folder / f"sorted-{len(sorted_files)}.parquet")
         part.write_parquet(sorted_files[-1], compression="lz4")
         done += part.height
         ledger.step("sorting", done, store.jobs)
     jobs = pl.scan_parquet(sorted_files)
-    if estimated:
+    jobs = jobs.drop([name for name in OPTIONAL if name not in known], strict=False)
+    if "estimate" in known:
         jobs = jobs.with_columns(pl.col("estimate").fill_null(pl.col("size")))
-    elif "estimate" in jobs.collect_schema():
-        jobs = jobs.drop("estimate")
     types = store.types()
     resources = [name for name in reader.resources if name not in reader.optional or (types[name] > 0).any()]
-    known = {name: capacity[name] for name in resources if name in capacity}
+    server = {name: capacity[name] for name in resources if name in capacity}
     about: dict[str, Any] = {"import": report.as_dict(), **reader.about}
     if grid is not None:
         about["grid"] = grid
-    if known and len(known) < len(resources):
-        about["known_capacity"] = known
+    if server and len(server) < len(resources):
+        about["known_capacity"] = server
     return Trace(
         jobs=jobs,
         names=_names(types, resources),
         resources=tuple(resources),
         demand=types.select(resources).to_numpy(),
-        capacity=np.array([known[name] for name in resources]) if len(known) == len(resources) else None,
+        capacity=np.array([server[name] for name in resources]) if len(server) == len(resources) else None,
         about=about,
     )
 

@@ -19,7 +19,7 @@ import polars as pl
 
 from rota.arrays import Array
 from rota.errors import BadSpec, Problem
-from rota.traces.trace import Trace
+from rota.traces.trace import ACTUAL, Trace
 
 __all__ = ["resample"]
 
@@ -42,7 +42,7 @@ def resample(trace: Trace, *, days: float | None = None, span: float | None = No
         problems.append(Problem("block", f"must be positive and at most half the trace, {trace.span / 2:.6g} s", block))
     if problems:
         raise BadSpec(problems)
-    jobs = trace.jobs.collect(engine="streaming")
+    jobs = trace.jobs.drop(ACTUAL, strict=False).collect(engine="streaming")
     arrival = jobs["arrival"].to_numpy()
     cuts = _cuts(arrival, trace.begin, trace.span, block)
     first = np.searchsorted(arrival, cuts)

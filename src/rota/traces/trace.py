@@ -1,7 +1,8 @@
 """`Trace`: a log of real or made jobs, each with an arrival time, a size and a type; and the table of types with their demands.
 
-The jobs are a lazy table (`arrival`, `size`, `type` and, where known, `estimate`), sorted by arrival: nothing is read before it is needed,
-and a month of Borg streams through in chunks. Times are in seconds, except for a log of `rota serve`, which uses the unit of its plan.
+The jobs are a lazy table (`arrival`, `size`, `type` and, where known, `estimate` and the actual `start` and `end`), sorted by arrival:
+nothing is read before it is needed, and a month of Borg streams through in chunks. Times are in seconds, except for a log of `rota serve`,
+which uses the unit of its plan.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from rota.model import System
 from rota.model.workload import Chunk
 from rota.traces.units import warn_of_units
 
-__all__ = ["COLUMNS", "Looped", "Trace"]
+__all__ = ["ACTUAL", "COLUMNS", "OPTIONAL", "Looped", "Trace"]
 
-COLUMNS = {"arrival": pl.Float64, "size": pl.Float64, "type": pl.Int32}  # and, where known, "estimate": pl.Float64
+COLUMNS = {"arrival": pl.Float64, "size": pl.Float64, "type": pl.Int32}
+ACTUAL = ("start", "end")  # when a job really started and ended; null where that is not known
+OPTIONAL = ("estimate", *ACTUAL)  # all pl.Float64
 _CHUNK = 1 << 18
 _IN_MEMORY = 20_000_000  # jobs of a looped trace that are kept from one loop to the next
 
@@ -77,6 +80,11 @@ class Trace:
         return 1.0 if "import" in self.about else None
 
     @cached_property
+    def has_actual(self) -> bool:
+        """Whether the log says when jobs really started and ended (`rota.measure_actual`)."""
+        return set(ACTUAL) <= set(self.jobs.collect_schema().names())
+
+    @cached_property
     def _extent(self) -> dict[str, Any]:
         arrival = pl.col("arrival")
         row = self.jobs.select(jobs=pl.len(), begin=arrival.min(), end=arrival.max()).collect(engine="streaming").row(0, named=True)
@@ -125,10 +133,11 @@ class Trace:
         return replace(self, jobs=jobs, about={**self.about, "period": self.span, "thinned": share})
 
     def stretched(self, factor: float) -> Trace:
-        """All arrival times multiplied by a factor: above 1 the load falls; sizes stay."""
+        """All arrival times multiplied by a factor: above 1 the load falls; sizes stay. What really happened no longer fits: it goes."""
         if not (factor > 0 and np.isfinite(factor)):
             raise BadSpec([Problem("factor", "must be positive and finite", factor)])
-        return replace(self, jobs=self.jobs.with_columns(pl.col("arrival") * factor), about={**self.about, "period": self.span * factor})
+        jobs = self.jobs.drop(ACTUAL, strict=False).with_columns(pl.col("arrival") * factor)
+        return replace(self, jobs=jobs, about={**self.about, "period": self.span * factor})
 
     def without_long(self, limit: float) -> Trace:
         """Without the jobs longer than a limit (the paper leaves out those above 2e5 s)."""
@@ -169,7 +178,7 @@ class Trace:
         place, unit = self._places(system), self.units_in(system)
         begin = last = self.begin
         first = True
-        for part in self.jobs.collect_batches(chunk_size=_CHUNK, maintain_order=True):
+        for part in self.jobs.drop(ACTUAL, strict=False).collect_batches(chunk_size=_CHUNK, maintain_order=True):
             arrivals, sizes, kinds = (part[name].to_numpy() for name in COLUMNS)
             self._check_jobs(last, arrivals, kinds, sizes)
             last = arrivals[-1] if len(arrivals) else last

@@ -47,7 +47,7 @@ def look(path: Path) -> Head:
         return _json(written)
     comments = tuple(line for line in written if line.startswith(";"))
     content = tuple(line for line in written if not line.startswith(";"))
-    separator = max(",;\t", key=(content or [""])[0].count)
+    separator = max(",;\t|", key=(content or [""])[0].count)
     columns = next(csv.reader(content[:1], delimiter=separator), [])
     return Head("text", tuple(name.strip() for name in columns), content, comments, separator)
 

@@ -17,12 +17,17 @@ __all__ = ["Field", "Reader"]
 
 @dataclass(frozen=True)
 class Field:
-    """A column to read: its type, whether a row is broken without it, and the smallest and largest value it may have."""
+    """A column to read: its type, whether a row is broken without it, and the smallest and largest value it may have.
+
+    Text may have to fit a `pattern`; `rule` says in words what it must be.
+    """
 
     dtype: type[pl.DataType]
     required: bool = False
     least: float | None = None
     most: float | None = None
+    pattern: str | None = None
+    rule: str = ""
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,8 @@ class Reader:
     """One kind of file.
 
     `shape` makes events of the rows (`group`, `member`, `time` in µs, `event`, and the resources) if there are `codes`, else jobs
-    (`arrival`, `size` and the resources; where known `estimate` and `label`; `reason` says why a job is left out, null for the others).
+    (`arrival`, `size` and the resources; where known `estimate`, `label`, and the actual `start` and `end`; `reason` says why a job is left
+    out, null for the others).
     With `assemble`, `shape` makes events of any form with `group` and `member`, and `assemble` makes jobs of all events of some of them.
     `remarks` names columns of true and false: the import reports for how many kept jobs they are true.
     """
@@ -46,6 +52,8 @@ class Reader:
     optional: tuple[str, ...] = ()  # resources that are left out if no job states its demand
     header: tuple[str, ...] | None = None  # the columns of text files without a header line
     spaced: bool = False  # columns separated by blanks, comments after a semicolon
+    keyed: bool = False  # lines of name=value separated by blanks
+    quoted: bool = True  # whether quotes have a meaning in text with separators
     capacity: Callable[[Sequence[Path]], Mapping[str, float]] = field(default=lambda paths: {})  # of one machine, per resource
     assemble: Callable[[pl.DataFrame], pl.DataFrame] | None = None
     types: pl.DataFrame | None = None  # `label` and the resources, if the log says which types there are, and in which order

@@ -137,8 +137,8 @@ def _jobs(events: pl.DataFrame, types: pl.DataFrame, unit: float) -> pl.DataFram
         return rows.filter(event == name).group_by("group").agg(**columns)
 
     submits = last(Submit.name, submit=pl.col("t").first(), label=pl.col("type").first(), estimate=pl.col("estimate_s").first())
-    starts = last(Start.name, first_start=pl.col("n").min(), starts=pl.len())
-    ends = last(End.name, outcome=pl.col("outcome").last(), run=pl.col("run_s").last(), end=pl.col("n").last())
+    starts = last(Start.name, first_start=pl.col("n").min(), start=pl.col("t").first(), starts=pl.len())
+    ends = last(End.name, outcome=pl.col("outcome").last(), run=pl.col("run_s").last(), end=pl.col("t").last())
     jobs = rows.select("group").unique()
     for part in (submits, starts, ends):
         jobs = jobs.join(part, on="group", how="left")
@@ -159,6 +159,8 @@ def _jobs(events: pl.DataFrame, types: pl.DataFrame, unit: float) -> pl.DataFram
             member=pl.lit(0, dtype=pl.Int64),
             arrival=pl.coalesce("eligible", "submit") / unit,
             size=pl.col("run") / unit,
+            start=pl.col("start") / unit,
+            end=pl.col("end") / unit,
             estimate=pl.col("estimate") / unit,
             reason=_reason(),
             **{name: pl.col(name).fill_null(0.0) for name in types.columns if name != "label"},

@@ -42,6 +42,8 @@ def _raw_blocks(path: Path, head: Head, reader: Reader, ledger: Ledger) -> Itera
     for block in text_blocks(path, ledger):
         if head.container == "json":
             yield _json(block, reader, path, ledger)
+        elif reader.keyed:
+            yield _keyed(block, reader, path, ledger)
         elif reader.spaced:
             yield _spaced(block, names, path, ledger)
         else:
@@ -146,7 +148,7 @@ def _flat(table: pl.DataFrame, schema: dict[str, Any]) -> pl.DataFrame:
 def _csv(block: TextBlock, names: tuple[str, ...], separator: str, skip: int, reader: Reader, path: Path, ledger: Ledger) -> pl.DataFrame:
     lines = _lines(block).filter(pl.int_range(pl.len()) >= skip)
     commas = pl.col("text").str.count_matches(separator, literal=True) + 1
-    quoted = pl.col("text").str.contains('"', literal=True)
+    quoted = pl.col("text").str.contains('"', literal=True) if reader.quoted else pl.lit(False)
     lines = lines.with_columns(fields=pl.when(quoted).then(None).otherwise(commas).cast(pl.Int64))
     if lines["fields"].null_count():
         counts = [_fields(text, separator) if count is None else count for text, count in lines.select("text", "fields").iter_rows()]
@@ -156,7 +158,8 @@ def _csv(block: TextBlock, names: tuple[str, ...], separator: str, skip: int, re
     if not good.height:
         return pl.DataFrame(schema={"line": good["line"].dtype, **dict.fromkeys(reader.fields, pl.String)})
     text = "\n".join(good["text"]).encode()
-    table = pl.read_csv(text, has_header=False, separator=separator, new_columns=list(names), infer_schema=False, raise_if_empty=False)
+    form: dict[str, Any] = {"has_header": False, "infer_schema": False, "raise_if_empty": False, "new_columns": list(names)}
+    table = pl.read_csv(text, separator=separator, quote_char='"' if reader.quoted else None, **form)
     missing = [pl.lit(None, dtype=pl.String).alias(name) for name in reader.fields if name not in names]
     return table.select(pl.Series("line", good["line"]), *wanted, *missing)
 
@@ -166,6 +169,16 @@ def _spaced(block: TextBlock, names: tuple[str, ...], path: Path, ledger: Ledger
     lines = lines.with_columns(parts=pl.col("text").str.strip_chars().str.replace_all(r"\s+", " ").str.split(" "))
     good = _refuse_ragged(lines.with_columns(fields=pl.col("parts").list.len()), len(names), path, ledger)
     return good.select("line", *(pl.col("parts").list.get(j).alias(name) for j, name in enumerate(names)))
+
+
+def _keyed(block: TextBlock, reader: Reader, path: Path, ledger: Ledger) -> pl.DataFrame:
+    """Lines of `Name=value`. A value ends at a blank; a line without the first name of the reader is none of them."""
+    first = next(iter(reader.fields))
+    columns = (pl.col("text").str.extract(rf"(?:^| ){name}=(\S*)").replace("", None).alias(name) for name in reader.fields)
+    table = _lines(block).with_columns(columns)
+    lost = table.filter(pl.col(first).is_null()).select("line", "text")
+    ledger.refuse(path, [(line, f"has no {first}=", text) for line, text in lost.iter_rows()])
+    return table.filter(pl.col(first).is_not_null()).drop("text")
 
 
 def _lines(block: TextBlock) -> pl.DataFrame:
@@ -225,6 +238,8 @@ def _rules(name: str, field: Field, before: pl.Series, after: pl.Series) -> Iter
         yield before.is_null(), name, "is missing"
     if field.dtype == pl.Float64:
         yield ~after.is_finite().fill_null(True), name, "must be finite"
+    if field.pattern is not None:
+        yield (~after.str.contains(field.pattern)).fill_null(False), name, field.rule
     if field.least is not None:
         yield (after < field.least).fill_null(False), name, f"must be at least {field.least:g}"
     if field.most is not None:

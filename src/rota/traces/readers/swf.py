@@ -1,8 +1,8 @@
 """SWF, the Standard Workload Format: 18 numbers per job separated by blanks, −1 where unknown, and a header of comments.
 
 processors are those requested, else those allocated; memory is the requested KB per processor (else the used ones) times the processors,
-and is left out if no job states it; the size is the run time, the estimate the requested time. Lines of partial executions (status 2, 3
-or 4) are left out, since the job has a line of its own as a whole.
+and is left out if no job states it; the size is the run time, the estimate the requested time; the start is known if the wait is. Lines
+of partial executions (status 2, 3 or 4) are left out, since the job has a line of its own as a whole.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEADER = (
     *("job", "submit", "wait", "run", "processors", "cpu_time", "memory", "requested_processors", "requested_time", "requested_memory"),
     *("status", "user", "group", "executable", "queue", "partition", "preceding", "think_time"),
 )
-_READ = (*("submit", "run", "processors", "memory", "requested_processors", "requested_time", "requested_memory", "status"),)
+_READ = (*("submit", "wait", "run", "processors", "memory", "requested_processors", "requested_time", "requested_memory", "status"),)
 _FAILED, _PARTIAL, _CANCELLED = 0.0, (2.0, 3.0, 4.0), 5.0
 FAILED = "failed, but ran"
 CANCELLED = "cancelled while they ran"
@@ -42,6 +42,7 @@ def shape(rows: pl.DataFrame) -> pl.DataFrame:
     processors = _first_known("requested_processors", "processors")
     memory = _first_known("requested_memory", "memory")
     run, status = pl.col("run"), pl.col("status")
+    start = pl.when(pl.col("wait") >= 0).then(pl.col("submit") + pl.col("wait"))
     rules = [
         (status.is_in(_PARTIAL), "a partial execution (the line of the whole job counts)"),
         (pl.col("submit") < 0, "submit time unknown"),
@@ -51,6 +52,8 @@ def shape(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.select(
         arrival="submit",
         size=run,
+        start=start,
+        end=start + run,
         estimate=_first_known("requested_time"),
         processors=processors.fill_null(0.0),
         memory=(memory * processors).fill_null(0.0),

@@ -40,12 +40,14 @@ def reader(columns: Mapping[str, str], time_unit: str = "s") -> Reader:
         shaped = rows.select(
             arrival=pl.col(columns["arrival"]) * times / per,
             size=size * times / per,
-            **({"estimate": pl.col(columns["estimate"]) * times / per} if "estimate" in columns else {}),
+            **{name: pl.col(columns[name]) * times / per for name in ("estimate", "start", "end") if name in columns},
             **({"label": pl.col(columns["type"])} if "type" in columns else {}),
             **({name: pl.col(columns[name]).fill_null(0.0) for name in resources} or {"slots": pl.lit(1.0)}),
             group="row",
             member=pl.lit(0, dtype=pl.Int64),
         )
+        if "start" in columns and "end" not in columns:
+            shaped = shaped.with_columns(end=pl.col("start") + pl.col("size"))
         estimated = pl.col("estimate").is_null() if "estimate" in columns else pl.lit(False)
         return shaped.with_columns(reason=pl.when(pl.col("size").is_null()).then(pl.lit("size unknown")), **{NO_ESTIMATE: estimated})
 
