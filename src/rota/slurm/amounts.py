@@ -1,8 +1,12 @@
-"""Slurm's resources in the terms of a plan: cores are CPUs, memory has its unit in its name, gpus are gres/gpu, all else is the gres of
-that name."""
+"""Slurm's resources in the terms of a plan.
+
+Cores are CPUs. Memory has its unit in its name: memory_gb counts Slurm's G, which is 1024 M. Gpus are gres/gpu, and all else is the gres of
+that name.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,7 +31,8 @@ def _one(amounts: Amounts, name: str) -> float:
     if Cores.takes(name):
         return amounts.cpus
     if Memory.takes(name):
-        return amounts.memory_mb * 2**20 / bytes_per_unit(name)
+        power = round(math.log(bytes_per_unit(name), 1000))  # Slurm's K, M, G, T are powers of 1024, whatever the name
+        return amounts.memory_mb * 1024.0 ** (2 - power)
     return amounts.gres.get("gpu" if Gpus.takes(name) else name, 0)
 
 

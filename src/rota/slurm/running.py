@@ -23,10 +23,9 @@ from rota.slurm.controller import Controller
 from rota.slurm.errors import SlurmError, Unreachable
 from rota.slurm.world import Action, Cluster, Do
 
-__all__ = ["Heartbeat", "default_heartbeat", "read_heartbeat", "run_controller"]
+__all__ = ["Heartbeat", "default_heartbeat", "describe", "read_heartbeat", "run_controller"]
 
 _PART_OF_TIME = 0.2  # at most this part of the time is spent in cycles, so that a long queue does not keep slurmctld busy
-_SILENT = (Do.NOTE,)
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,6 @@ class Heartbeat:
     policy: str
     partition: str | None
     preemption: str
-    dry_run: bool
     waiting: int
     running: int
     cycles: int
@@ -85,10 +83,8 @@ def run_controller(
     heartbeat: Path,
     *,
     interval_s: float = 1.0,
-    dry_run: bool = False,
     log_line: Callable[[str], None] = print,
     stop: Callable[[], bool] = lambda: False,
-    on_snapshot: Callable[[Any], None] = lambda _: None,
 ) -> None:
     """Runs until `stop` says so, or an interrupt. Slurm out of reach is waited for."""
     lock, cycles, lost = _lock(heartbeat), 0, False
@@ -99,17 +95,15 @@ def run_controller(
                 snapshot = cluster.read()
                 if cycles == 0 and not snapshot.nodes:
                     raise SlurmError("the cluster has no nodes")
-                on_snapshot(snapshot)
                 actions = controller.handle(snapshot, snapshot.at)
-                for line in [_line(action, dry_run) for action in actions if action.do not in _SILENT]:
+                for line in [describe(action) for action in actions if action.do != Do.NOTE]:
                     log_line(line)
-                if not dry_run:
-                    for complaint in cluster.carry_out(actions):
-                        log_line(f"slurm: {complaint}")
+                for complaint in cluster.carry_out(actions):
+                    log_line(f"slurm: {complaint}")
                 if lost:
                     log_line("slurmctld answers again")
                 cycles, lost = cycles + 1, False
-                write_text(heartbeat, json.dumps(asdict(_beat(controller, cluster, cycles, time.monotonic() - began, dry_run))) + "\n")
+                write_text(heartbeat, json.dumps(asdict(_beat(controller, cluster, cycles, time.monotonic() - began))) + "\n")
             except Unreachable as error:
                 if not lost:
                     log_line(f"{error}; Rota goes on when it answers")
@@ -122,13 +116,14 @@ def run_controller(
         lock.close()
 
 
-def _line(action: Action, dry_run: bool) -> str:
+def describe(action: Action, dry_run: bool = False) -> str:
+    """A line for the log."""
     where = f" to {action.node}" if action.do == Do.RELEASE else f" on {action.node}" if action.node else ""
     note = f" ({action.note.rpartition(':')[2]})" if action.do == Do.LEAVE else ""
     return f"{time.strftime('%H:%M:%S')} {'would ' if dry_run else ''}{action.do} {action.job}{where}{note}"
 
 
-def _beat(controller: Controller, cluster: Cluster, cycles: int, cycle_s: float, dry_run: bool) -> Heartbeat:
+def _beat(controller: Controller, cluster: Cluster, cycles: int, cycle_s: float) -> Heartbeat:
     states = [state.running.sum() for state in (queue.scheduler.state for queue in controller.queues.values())]
     waiting = sum(int(queue.waiting.sum()) for queue in controller.queues.values())
     return Heartbeat(
@@ -137,7 +132,6 @@ def _beat(controller: Controller, cluster: Cluster, cycles: int, cycle_s: float,
         policy=policy_name(controller.plan.policy),
         partition=controller.partition,
         preemption=controller.plan.live.preemption,
-        dry_run=dry_run,
         waiting=waiting,
         running=int(sum(states)),
         cycles=cycles,

@@ -75,7 +75,7 @@ def watch(
     began, silent, alarmed = time.time(), False, False
     while not stop():
         beat = read_heartbeat(heartbeat)
-        age = time.time() - (beat.at if beat is not None and not beat.dry_run else began if not once else 0.0)
+        age = time.time() - (beat.at if beat is not None else began if not once else 0.0)
         if age > limit_s:
             if not alarmed:
                 log_line(f"no controller for {min(age, 1e6):.0f} s (limit {limit_s:g} s): its jobs go to Slurm's own scheduler")
