@@ -35,6 +35,7 @@ from rota.cli import (
     serve,
     show,
     simulate,
+    slurm,
     submit,
     sweep,
     token,
@@ -87,6 +88,7 @@ app.command(hold.release, group=RUN_JOBS)
 app.command(explain.explain, group=RUN_JOBS)
 app.command(top.top, group=RUN_JOBS)
 app.command(plan_history.plan_history, group=RUN_JOBS)
+app.command(slurm.slurm, group=RUN_JOBS)
 app.command(token.token)
 
 

@@ -72,7 +72,7 @@ def serve(
         raise rota.RotaError(f"the scheduler needs {error.name}: pip install 'rota[live]'") from None
     open_streams()
     given = {"time_unit": time_unit, "preemption": preemption, "grace_s": grace, "learn": learn}
-    plan = None if file is None else _plan(file, policy, {key: value for key, value in given.items() if value is not None})
+    plan = None if file is None else read_plan(file, policy, {key: value for key, value in given.items() if value is not None})
     if plan is None and (policy is not None or any(value is not None for value in given.values())):
         options = {"policy": policy, "time-unit": time_unit, "preemption": preemption, "grace": grace, "learn": learn}
         named = ", ".join(f"--{name}" for name, value in options.items() if value is not None)
@@ -91,7 +91,7 @@ def _host_and_port(text: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-def _plan(file: Path, policy: str | None, given: dict[str, object]) -> PlanFile:
+def read_plan(file: Path, policy: str | None, given: dict[str, object]) -> PlanFile:
     """The plan to run: read, or made from a system; with the settings of the command line."""
     from dataclasses import replace
 

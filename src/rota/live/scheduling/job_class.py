@@ -16,7 +16,7 @@ from rota.live.resources.gpus import Gpus
 from rota.model import System
 from rota.model.live import OWN_TYPE
 
-__all__ = ["class_again", "class_of", "remark_on_directory"]
+__all__ = ["class_again", "class_of", "remark_on_directory", "smallest_type"]
 
 _ROUNDING = 1e-12
 
@@ -40,7 +40,7 @@ def class_of(request: JobRequest, system: System) -> tuple[str, list[float], str
         problems.append(Problem("demand", "is empty: name at least one resource"))
     if problems:
         raise BadSpec(problems)
-    i = _smallest(demand, system)
+    i = smallest_type(demand, system)
     if i is None:
         return OWN_TYPE, demand.tolist(), "no type of the plan encloses it: it starts only when the policy leaves enough free capacity"
     remark = "" if np.array_equal(system.demand[i], demand) else f"runs as type {system.names[i]}, the smallest that encloses it"
@@ -60,7 +60,7 @@ def class_again(request: Request, system: System) -> tuple[str, list[float]]:
         raise BadSpec(problems)
     if request.type in system.names and (system.demand[system.names.index(request.type)] >= demand * (1 - _ROUNDING)).all():
         return request.type, system.demand[system.names.index(request.type)].tolist()
-    i = _smallest(demand, system)
+    i = smallest_type(demand, system)
     return (OWN_TYPE, demand.tolist()) if i is None else (system.names[i], system.demand[i].tolist())
 
 
@@ -71,7 +71,7 @@ def _too_much(demand: Array, system: System) -> list[Problem]:
     ]
 
 
-def _smallest(demand: Array, system: System) -> int | None:
+def smallest_type(demand: Array, system: System) -> int | None:
     """The smallest type that encloses a demand, by the sum of its shares of the server; those with devices not asked for come last."""
     enclosing = np.flatnonzero((system.demand >= demand * (1 - _ROUNDING)).all(axis=1))
     idle = [r for r, name in enumerate(system.resources) if Gpus.takes(name) and demand[r] == 0]

@@ -1,0 +1,116 @@
+"""Talks to Slurm by its commands: reads nodes and jobs, and carries actions out. Every call has a time limit.
+
+One cycle of the controller is two questions (squeue, scontrol show node) and at most one `scontrol` that gets all changes as lines on its
+standard input. slurmctld has one RPC per question, and one or two per job that is changed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+
+from rota.slurm.errors import NoSlurm, SlurmError, Unreachable
+from rota.slurm.parsing import job_format, parse_jobs, parse_nodes
+from rota.slurm.world import Action, Do, Snapshot
+
+__all__ = ["SlurmClient", "commands_for"]
+
+_TOGETHER = 200  # jobs in one command
+_OUT_OF_REACH = re.compile(
+    r"unable to contact|connection (refused|timed out)|connect failure|timed out on send|socket timed|transport", re.I
+)
+_ID = re.compile(r"\d+(_\d+)?")
+_NODE_NAME = re.compile(r"[\w.-]+")
+_NOTE = re.compile(r"[\w:.,=/+-]*")  # words on scontrol's standard input cannot be quoted
+
+
+class SlurmClient:
+    """The cluster that Slurm's commands on this machine talk to."""
+
+    def __init__(self, *, time_limit_s: float = 20.0) -> None:
+        self.time_limit_s = time_limit_s
+        self.calls = 0  # commands that were run
+        self.updates = 0  # changes that were asked for: about as many RPCs
+
+    def read(self) -> Snapshot:
+        """The cluster now: jobs first, so that what is allocated is at least as new as they are."""
+        nonce = secrets.token_hex(6)
+        jobs = parse_jobs(self._run(["squeue", "--noheader", "--array", "--all", "--Format", job_format(nonce)]), nonce)
+        nodes = parse_nodes(self._run(["scontrol", "show", "node", "--oneliner"]))
+        return Snapshot(nodes, jobs, time.time())
+
+    def carry_out(self, actions: Sequence[Action]) -> list[str]:
+        """Does all of it, as far as it is possible, and returns what Slurm complained about: the next snapshot shows what came of it."""
+        complaints = list[str]()
+        lines = list(commands_for(actions))
+        for at in range(0, len(lines), _TOGETHER):
+            part = lines[at : at + _TOGETHER]
+            self.updates += sum(1 + line.count(",") for line in part)
+            complaints += self._tell("\n".join(part) + "\n")
+        return complaints
+
+    def config(self) -> str:
+        """What `scontrol show config` prints."""
+        return self._run(["scontrol", "show", "config"])
+
+    def _tell(self, lines: str) -> list[str]:
+        done = self._call(["scontrol"], lines)
+        errors = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        if any(_OUT_OF_REACH.search(line) for line in errors):
+            raise Unreachable(f"slurmctld cannot be reached: {errors[0]}")
+        return errors
+
+    def _run(self, words: Sequence[str]) -> str:
+        done = self._call(words)
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines() or [f"exit code {done.returncode}"]
+            kind = Unreachable if any(_OUT_OF_REACH.search(line) for line in said) else SlurmError
+            raise kind(f"{words[0]} failed: {'; '.join(said[:3])}")
+        return done.stdout
+
+    def _call(self, words: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:
+        self.calls += 1
+        environment = {**os.environ, "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C.UTF-8"}
+        environment = {name: value for name, value in environment.items() if not name.startswith(("SQUEUE_", "SCONTROL_"))}
+        try:
+            return subprocess.run(
+                words, input=text, env=environment, capture_output=True, text=True, errors="replace", timeout=self.time_limit_s
+            )
+        except FileNotFoundError:
+            raise NoSlurm(f"{words[0]} is not on this machine: install Slurm's commands (Debian: apt install slurm-client)") from None
+        except subprocess.TimeoutExpired:
+            raise Unreachable(f"{words[0]} took more than {self.time_limit_s:g} s: slurmctld is slow or cannot be reached") from None
+
+
+def commands_for(actions: Sequence[Action]) -> Iterator[str]:
+    """The lines that scontrol reads for these actions. Jobs that are stopped come first, and what they free is used after."""
+    for action in actions:
+        _check(action)
+    for do, verb in ((Do.REQUEUE, "requeuehold"), (Do.SUSPEND, "suspend"), (Do.HOLD, "uhold")):
+        yield from _many(verb, [action.job for action in actions if action.do == do])
+    for action in actions:
+        words = [f"Comment={action.note}"] if action.note else []
+        if action.do == Do.RELEASE:
+            words += [f"ReqNodeList={action.node}", *(["StartTime=now"] if action.again else [])]
+        elif action.do in (Do.HOLD, Do.LEAVE):
+            words += ["ReqNodeList=", *(["StartTime=now"] if action.again else [])]
+        if words:
+            yield f"update JobId={action.job} {' '.join(words)}"
+    yield from _many("release", [action.job for action in actions if action.do in (Do.RELEASE, Do.LEAVE)])
+    yield from _many("resume", [action.job for action in actions if action.do == Do.RESUME])
+
+
+def _many(verb: str, jobs: Sequence[str]) -> Iterator[str]:
+    for at in range(0, len(jobs), _TOGETHER):
+        yield f"{verb} {','.join(jobs[at : at + _TOGETHER])}"
+
+
+def _check(action: Action) -> None:
+    """Nothing but plain words goes to scontrol."""
+    good = _ID.fullmatch(action.job) and _NOTE.fullmatch(action.note) and (not action.node or _NODE_NAME.fullmatch(action.node))
+    if not good:
+        raise SlurmError(f"{action} is not plain words, so it is not sent to scontrol")

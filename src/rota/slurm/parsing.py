@@ -1,0 +1,156 @@
+"""The output of Slurm's commands as data: pure functions, tested on recorded output.
+
+`squeue -O` pads each field to a width and puts a suffix behind it. Rota makes a new random suffix for each call, so that nothing that users
+write into their jobs can be taken for a field or for another job.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from rota.slurm.errors import UnknownOutput
+from rota.slurm.world import Amounts, Node, SlurmJob
+
+__all__ = ["JOB_FIELDS", "job_format", "parse_jobs", "parse_nodes", "parse_tres"]
+
+# Fields of squeue -O, and how wide they are at most.
+JOB_FIELDS: Mapping[str, int] = {
+    "jobarrayid": 24,
+    "statecompact": 4,
+    "reason": 48,
+    "tres-alloc": 160,
+    "numnodes": 12,
+    "nodelist": 80,
+    "partition": 64,
+    "prioritylong": 12,
+    "submittime": 20,
+    "starttime": 20,
+    "dependency": 24,
+    "reservation": 24,
+    "reqnodes": 80,
+    "feature": 24,
+    "oversubscribe": 8,
+    "timelimit": 16,
+    "restartcnt": 8,
+    "comment": 100,
+}
+_MB = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3, "": 1}
+_PAIR = re.compile(r"(?:^|\s)([A-Za-z:/]+)=(\S*)")
+_NOTHING = ("", "(null)", "N/A", "None", "Unknown")
+
+
+def job_format(nonce: str) -> str:
+    """The value of squeue's option -O for this nonce (letters and digits)."""
+    last = list(JOB_FIELDS)[-1]
+    return ",".join(f"{name}:{width}{_end(nonce) if name == last else _between(nonce)}" for name, width in JOB_FIELDS.items())
+
+
+def _between(nonce: str) -> str:
+    return f"|{nonce}|"
+
+
+def _end(nonce: str) -> str:
+    return f"|{nonce}$"
+
+
+def parse_jobs(text: str, nonce: str) -> tuple[SlurmJob, ...]:
+    """The jobs in the output of `squeue -h -r -O` with `job_format(nonce)`, with times as seconds (SLURM_TIME_FORMAT=%s)."""
+    records = text.split(_end(nonce))
+    if records.pop().strip():
+        raise UnknownOutput(f"squeue ended in the middle of a job: {text[-80:]!r}")
+    return tuple(_job(record.lstrip("\n").split(_between(nonce)), record) for record in records)
+
+
+def _job(parts: list[str], record: str) -> SlurmJob:
+    if len(parts) != len(JOB_FIELDS):
+        raise UnknownOutput(f"squeue printed {len(parts)} fields for a job, and {len(JOB_FIELDS)} were asked for: {record[:200]!r}")
+    f = dict(zip(JOB_FIELDS, (part.strip() for part in parts), strict=True))
+    try:
+        return SlurmJob(
+            id=f["jobarrayid"],
+            state=f["statecompact"],
+            reason=_text(f["reason"]),
+            asks=parse_tres(f["tres-alloc"]),
+            nodes=int(f["numnodes"].split("-")[0] or 1),
+            node=_text(f["nodelist"]),
+            partition=f["partition"],
+            priority=int(f["prioritylong"] or 0),
+            submitted=float(f["submittime"]),
+            begins=None if f["starttime"] in _NOTHING else float(f["starttime"]),
+            dependency=_text(f["dependency"]),
+            reservation=_text(f["reservation"]),
+            wanted_node=_text(f["reqnodes"]),
+            features=_text(f["feature"]),
+            exclusive=f["oversubscribe"] in ("NO", "EXCLUSIVE"),
+            comment=_text(f["comment"]),
+            restarts=int(f["restartcnt"] or 0),
+            time_limit_s=_limit(f["timelimit"]),
+        )
+    except ValueError as error:
+        raise UnknownOutput(f"squeue printed a job that Rota cannot read ({error}): {record[:300]!r}") from None
+
+
+def _text(field: str) -> str:
+    return "" if field in _NOTHING else field
+
+
+def _limit(text: str) -> float | None:
+    """Seconds of a limit such as 1-02:03:04, 02:03:04 or 5:00; None without a limit."""
+    match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return 86_400.0 * days + 3600 * hours + 60 * minutes + seconds
+
+
+def parse_tres(text: str) -> Amounts:
+    """Amounts from `cpu=4,mem=2G,node=1,billing=4,gres/gpu=2`; what names a model (gres/gpu:a100=2) is in the sum already."""
+    cpus, memory, gres, models = 0, 0.0, dict[str, int](), dict[str, int]()
+    for part in text.split(","):
+        name, _, value = part.strip().partition("=")
+        if name == "cpu":
+            cpus = int(value)
+        elif name == "mem":
+            memory = _megabytes(value)
+        elif name.startswith("gres/"):
+            kind, model = name[5:].partition(":")[::2]
+            where = models if model else gres
+            where[kind] = where.get(kind, 0) + int(value)
+    return Amounts(cpus, round(memory), {**models, **gres})
+
+
+def _megabytes(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTP]?)", text)
+    if match is None:
+        raise ValueError(f"an amount of memory, {text!r}")
+    return float(match[1]) * _MB[match[2]]
+
+
+def parse_nodes(text: str) -> tuple[Node, ...]:
+    """The nodes in the output of `scontrol show node --oneliner`."""
+    return tuple(_node(line) for line in text.splitlines() if line.startswith("NodeName="))
+
+
+def _node(line: str) -> Node:
+    f = dict[str, str]()
+    for match in _PAIR.finditer(line):
+        f.setdefault(match[1], match[2])  # the first of a name: a reason or a comment at the end may have anything in it
+    try:
+        has = Amounts(int(f.get("CPUEfctv", f["CPUTot"])), int(f["RealMemory"]), parse_tres(f.get("CfgTRES", "")).gres or _gres(f["Gres"]))
+        used = Amounts(int(f["CPUAlloc"]), int(f["AllocMem"]), parse_tres(f.get("AllocTRES", "")).gres)
+        state = f["State"]
+        unreachable = "+NOT_RESPONDING" if state.endswith("*") else ""
+        return Node(f["NodeName"], has, used, state.rstrip("*~#!%$@^-") + unreachable, tuple(f.get("Partitions", "").split(",")))
+    except (KeyError, ValueError) as error:
+        raise UnknownOutput(f"scontrol printed a node that Rota cannot read ({error!r}): {line[:200]!r}") from None
+
+
+def _gres(text: str) -> dict[str, int]:
+    """Generic resources from `gpu:a100:4(S:0-1),fpga:2`."""
+    found = dict[str, int]()
+    for part in re.sub(r"\([^)]*\)", "", text).split(","):
+        pieces = part.split(":")
+        if len(pieces) > 1 and pieces[-1].isdecimal():
+            found[pieces[0]] = found.get(pieces[0], 0) + int(pieces[-1])
+    return found

@@ -1,0 +1,146 @@
+"""`rota slurm run`: reads the cluster, asks the controller, carries out what it says, again and again.
+
+After each cycle that went well it writes its heartbeat, a small JSON file. A watchdog (`rota slurm watch`) that finds it too old releases
+all jobs to Slurm's own scheduler. The file is locked while a controller runs, so that there is one per file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rota.arguments import write_text
+from rota.errors import BadSpec, Problem
+from rota.policy import policy_name
+from rota.slurm.controller import Controller
+from rota.slurm.errors import SlurmError, Unreachable
+from rota.slurm.world import Action, Cluster, Do
+
+__all__ = ["Heartbeat", "default_heartbeat", "describe", "read_heartbeat", "run_controller"]
+
+_PART_OF_TIME = 0.2  # at most this part of the time is spent in cycles, so that a long queue does not keep slurmctld busy
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """What a controller says of itself after a cycle."""
+
+    at: float  # seconds since 1970
+    pid: int
+    policy: str
+    partition: str | None
+    preemption: str
+    waiting: int
+    running: int
+    cycles: int
+    cycle_s: float  # the last cycle
+    lag_s: float | None  # mean time from a decision to the start of the job
+    largest_lag_s: float
+    starts: int
+    wait_s: float | None  # mean time from submission to start
+    calls: int  # commands of Slurm that were run
+    updates: int  # changes that were asked for
+    memory_mb: float  # the most so far
+
+
+def default_heartbeat(partition: str | None) -> Path:
+    """Where the heartbeat is if nobody says: in the state directory of this user."""
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(state) / "rota" / f"slurm-{partition or 'all'}.json"
+
+
+def read_heartbeat(path: Path) -> Heartbeat | None:
+    """The last heartbeat; None if there is none, or none that can be read."""
+    try:
+        return Heartbeat(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _lock(path: Path) -> Any:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = path.with_suffix(".lock").open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise BadSpec(
+            [Problem("--heartbeat", "another controller runs with this file: end it first, or name another file", str(path))]
+        ) from None
+    return file
+
+
+def run_controller(
+    controller: Controller,
+    cluster: Cluster,
+    heartbeat: Path,
+    *,
+    interval_s: float = 1.0,
+    log_line: Callable[[str], None] = print,
+    stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Runs until `stop` says so, or an interrupt. Slurm out of reach is waited for."""
+    lock, cycles, lost = _lock(heartbeat), 0, False
+    try:
+        while not stop():
+            began = time.monotonic()
+            try:
+                snapshot = cluster.read()
+                if cycles == 0 and not snapshot.nodes:
+                    raise SlurmError("the cluster has no nodes")
+                actions = controller.handle(snapshot, snapshot.at)
+                for line in [describe(action) for action in actions if action.do != Do.NOTE]:
+                    log_line(line)
+                for complaint in cluster.carry_out(actions):
+                    log_line(f"slurm: {complaint}")
+                if lost:
+                    log_line("slurmctld answers again")
+                cycles, lost = cycles + 1, False
+                write_text(heartbeat, json.dumps(asdict(_beat(controller, cluster, cycles, time.monotonic() - began))) + "\n")
+            except Unreachable as error:
+                if not lost:
+                    log_line(f"{error}; Rota goes on when it answers")
+                lost = True
+            spent = time.monotonic() - began
+            time.sleep(
+                max(interval_s - spent, spent * (1 - _PART_OF_TIME) / _PART_OF_TIME if spent > interval_s * _PART_OF_TIME else 0.0, 0.05)
+            )
+    finally:
+        lock.close()
+
+
+def describe(action: Action, dry_run: bool = False) -> str:
+    """A line for the log."""
+    where = f" to {action.node}" if action.do == Do.RELEASE else f" on {action.node}" if action.node else ""
+    note = f" ({action.note.rpartition(':')[2]})" if action.do == Do.LEAVE else ""
+    return f"{time.strftime('%H:%M:%S')} {'would ' if dry_run else ''}{action.do} {action.job}{where}{note}"
+
+
+def _beat(controller: Controller, cluster: Cluster, cycles: int, cycle_s: float) -> Heartbeat:
+    states = [state.running.sum() for state in (queue.scheduler.state for queue in controller.queues.values())]
+    waiting = sum(int(queue.waiting.sum()) for queue in controller.queues.values())
+    return Heartbeat(
+        at=time.time(),
+        pid=os.getpid(),
+        policy=policy_name(controller.plan.policy),
+        partition=controller.partition,
+        preemption=controller.plan.live.preemption,
+        waiting=waiting,
+        running=int(sum(states)),
+        cycles=cycles,
+        cycle_s=round(cycle_s, 4),
+        lag_s=controller.times.lag.mean,
+        largest_lag_s=controller.times.lag.most,
+        starts=controller.times.wait.count,
+        wait_s=controller.times.wait.mean,
+        calls=cluster.calls,
+        updates=cluster.updates,
+        memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    )
