@@ -105,6 +105,7 @@ _HOME = {
     "save_result": "rota.simulation",
     "simulate": "rota.simulation",
     "HeavyTrafficRatio": "rota.study",
+    "FleetPlan": "rota.study",
     "Plan": "rota.study",
     "heavy_traffic_ratio": "rota.study",
     "plan": "rota.study",
@@ -223,10 +224,11 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.simulation import replicate as replicate
     from rota.simulation import save_result as save_result
     from rota.simulation import simulate as simulate
+    from rota.study.entry import plan as plan
+    from rota.study.fleet_plan import FleetPlan as FleetPlan
     from rota.study.heavy_traffic import HeavyTrafficRatio as HeavyTrafficRatio
     from rota.study.heavy_traffic import heavy_traffic_ratio as heavy_traffic_ratio
     from rota.study.plan import Plan as Plan
-    from rota.study.plan import plan as plan
     from rota.study.sweep import sweep as sweep
     from rota.study.warm_up import warm_up as warm_up
     from rota.traces import Trace as Trace

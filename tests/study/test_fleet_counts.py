@@ -46,7 +46,8 @@ def test_several_kinds(case):
         if found[c] > floor[c]:
             assert not passes(tuple(n - (k == c) for k, n in enumerate(found)))
     if not passes(today):
-        alone = [n for n in product(*(range(a, 10) for a in today)) if passes(n) and sum(a != b for a, b in zip(n, today, strict=True)) == 1]
+        lists = product(*(range(a, 10) for a in today))
+        alone = [n for n in lists if passes(n) and sum(a != b for a, b in zip(n, today, strict=True)) == 1]
         if alone:  # one kind alone is enough: then the fewest servers of one kind are bought
             assert sum(found) == min(map(sum, alone))
         assert all(n >= a for n, a in zip(found, today, strict=True))
