@@ -25,7 +25,7 @@ def example():
 @given(fleet=described_fleets(), policies=st.lists(st.sampled_from(POLICIES), min_size=3, max_size=3), load=st.none() | st.floats(0, 3))
 def test_policies_by_kind_there_and_back(fleet, policies, load):
     """Fleet, policies, rule, load and predictions are read as they were written; and the text is the same again."""
-    by_kind = {kind: policies[c] for c, kind in enumerate(fleet.kinds) if fleet.runs[c].any()}
+    by_kind = {kind: policies[c] if fleet.runs[c].any() else None for c, kind in enumerate(fleet.kinds)}
     dispatch = fleet.dispatch or rota.Dispatch("power-of-d", 3)
     predicted = {name: {"mean": 1.5, "p95": 3.0} for name in fleet.names}
     text = fleet_plan_file_to_json(FleetPlanFile(fleet, by_kind, dispatch, load, predicted))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from rota.cli.capacity_of_fleet import fleet_fields
@@ -32,6 +33,9 @@ def fleet_plan_fields(found: FleetPlan) -> dict[str, Any]:
             "pairs": found.comparison.pairs,
             "load": fleet_fields(found.load),
             "response_time": dict(zip(found.fleet.names, result.response_time.tolist(), strict=True)),
+            "parts": result.parts,
+            "kind_response_time": result.kind_response_time,
+            "kind_utilization": result.kind_utilization,
             "options": found.table().to_dicts(),
             "one_more": [
                 {
@@ -69,11 +73,13 @@ def fleet_plan_fields(found: FleetPlan) -> dict[str, Any]:
 
 def print_fleet_plan(found: FleetPlan) -> None:
     """The tables of `rota plan` for a fleet."""
+    from rota.study.fleet_words import places_words
+
     print(found.explain())
     fleet, result, exact = found.fleet, found.result, found.recommended.known
     print_table(
         f"Response time by type under {found.recommended_name}",
-        ["", "mean", "±", *(["exact"] if exact is not None else []), "waiting", "50%", "95%", "99%"],
+        ["", "mean", "±", *(["exact"] if exact is not None else []), "waiting", "50%", "95%", "99%", "runs on (mean there)"],
         [
             (
                 name,
@@ -82,8 +88,18 @@ def print_fleet_plan(found: FleetPlan) -> None:
                 *((number(exact.response_time[i], 4),) if exact is not None else ()),
                 number(result.waiting_time[i], 3),
                 *(number(result.type_response_time_quantiles[p][i]) for p in (0.5, 0.95, 0.99)),
+                places_words(found, i),
             )
             for i, name in enumerate(fleet.names)
+        ],
+        left=(0, 7 if exact is None else 8),
+    )
+    print_table(
+        "In use by kind, simulated",
+        ["", "servers", *fleet.resources],
+        [
+            (kind, f"{fleet.count[c]:,}", *("–" if isnan(part) else f"{part:.1%}" for part in result.kind_utilization[c]))
+            for c, kind in enumerate(fleet.kinds)
         ],
     )
     rows = []

@@ -24,12 +24,13 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from scipy.optimize import linprog
 
 from rota.analysis.pinned import mean_waiting
 from rota.arrays import Array, Int
 from rota.capacity import FleetLoad, list_schedules, system_load
 from rota.capacity.fleet_search import KindPricing
+from rota.capacity.integer import minimize_whole
 from rota.errors import BadSpec, Infeasible, Problem, TooManySchedules, Unstable
 from rota.model import Fleet
 from rota.policy import Pinned
@@ -261,17 +262,13 @@ class _Search:
                 break
             cost, table, right = self._program()
             J, Q = len(self.kind), len(self.offered)
-            answer = milp(
-                cost,
-                constraints=LinearConstraint(table, ub=right),
-                bounds=Bounds(np.concatenate([np.zeros(J), self.least, np.zeros(2 * Q)])),
-                integrality=np.concatenate([np.ones(J), np.zeros(3 * Q)]),
-                options={"time_limit": left / 2, "mip_rel_gap": 1e-6},
-            )
+            low = np.concatenate([np.zeros(J), self.least, np.zeros(2 * Q)])
+            whole = np.concatenate([np.ones(J), np.zeros(3 * Q)])
+            answer = minimize_whole(cost, table, right, low, whole, gap=1e-6, seconds=left / 2)
             if answer.x is None:
                 break
-            if self.complete and answer.mip_dual_bound is not None:  # chords are below f
-                self.lower = max(self.lower, float(answer.mip_dual_bound))
+            if self.complete:  # chords are below f
+                self.lower = max(self.lower, answer.lower_bound)
             counts = np.round(answer.x[:J]).astype(np.int64)
             if self.cost(counts) < self.cost(best) or not best.any():
                 best = counts

@@ -42,11 +42,11 @@ FLEET_PLAN_VERSION = 1
 class FleetPlanFile:
     """A fleet, what its servers run and which server a job goes to; `predicted` response times by type (mean, p50, p95, p99).
 
-    `policy`: a policy for each kind of server, by name, or a design of the whole fleet. One policy for all servers is given to each kind.
+    `policy`: a policy for each kind of server, by name (None if no job runs there), or a design of the whole fleet.
     """
 
     fleet: Fleet
-    policy: Mapping[str, Policy] | Pinned | Split
+    policy: Mapping[str, Policy | None] | Pinned | Split
     dispatch: Dispatch
     load: float | None = None
     predicted: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -55,14 +55,16 @@ class FleetPlanFile:
     def of(
         cls,
         fleet: Fleet,
-        policy: Policy | Mapping[str, Policy] | Pinned | Split,
+        policy: Policy | Mapping[str, Policy | None] | Pinned | Split,
         dispatch: Dispatch,
         load: float | None = None,
         predicted: dict[str, dict[str, float]] | None = None,
     ) -> FleetPlanFile:
         """The file for a policy that all servers run, or for one by kind, or for a design."""
-        by_kind = dict.fromkeys(fleet.kinds, policy) if isinstance(policy, Policy) else policy
-        return cls(fleet, by_kind, dispatch, load, predicted or {})
+        if isinstance(policy, Policy):
+            runs = fleet.runs.any(axis=1)
+            policy = {kind: policy if here else None for kind, here in zip(fleet.kinds, runs, strict=True)}
+        return cls(fleet, policy, dispatch, load, predicted or {})
 
 
 def fleet_plan_file_to_json(plan: FleetPlanFile) -> str:
@@ -116,22 +118,21 @@ def read_fleet_plan_file(path: str | Path) -> FleetPlanFile:
 # ------------------------------------------------------------------------------------------------------------ what servers run
 
 
-def _policy_to_dict(fleet: Fleet, policy: Mapping[str, Policy] | Pinned | Split) -> dict[str, Any]:
+def _policy_to_dict(fleet: Fleet, policy: Mapping[str, Policy | None] | Pinned | Split) -> dict[str, Any]:
     if isinstance(policy, Pinned):
         rows = zip(policy.kind.tolist(), policy.servers.tolist(), policy.candidates.tolist(), strict=True)
         held = [{"kind": fleet.kinds[c], "count": n, "jobs": _named(fleet.names, row)} for c, n, row in rows]
         return {"by": "pinned", "servers": held, "split": _split_to_dict(fleet, policy.split)}
     if isinstance(policy, Split):
-        rotas = {
-            kind: None if rota is None else _of_kind(fleet, kind, rota) for kind, rota in zip(fleet.kinds, policy.policies, strict=True)
-        }
-        return {"by": "split", "policies": rotas, "split": _split_to_dict(fleet, policy.split)}
+        rotas = dict(zip(fleet.kinds, policy.policies, strict=True))
+        written = {kind: _of_kind(fleet, kind, rota) for kind, rota in rotas.items()}
+        return {"by": "split", "policies": written, "split": _split_to_dict(fleet, policy.split)}
     return {"by": "kind", "policies": {kind: _of_kind(fleet, kind, one) for kind, one in policy.items()}}
 
 
-def _of_kind(fleet: Fleet, kind: str, policy: Policy) -> dict[str, Any]:
+def _of_kind(fleet: Fleet, kind: str, policy: Policy | None) -> dict[str, Any] | None:
     """The policy of a server of a kind, with the names of the types that can run there."""
-    return policy_to_dict(with_names(policy, fleet.server(kind).names))
+    return None if policy is None else policy_to_dict(with_names(policy, fleet.server(kind).names))
 
 
 def _named(names: tuple[str, ...], values: list[Any]) -> dict[str, Any]:
@@ -142,7 +143,7 @@ def _split_to_dict(fleet: Fleet, split: Array) -> dict[str, dict[str, float]]:
     return {kind: _named(fleet.names, row) for kind, row in zip(fleet.kinds, split.tolist(), strict=True)}
 
 
-def _policy_from_dict(fleet: Fleet, raw: dict[str, Any]) -> Mapping[str, Policy] | Pinned | Split:
+def _policy_from_dict(fleet: Fleet, raw: dict[str, Any]) -> Mapping[str, Policy | None] | Pinned | Split:
     keys = {"kind": {"policies"}, "pinned": {"servers", "split"}, "split": {"policies", "split"}}
     by = raw.get("by")
     if by not in keys:
@@ -155,7 +156,7 @@ def _policy_from_dict(fleet: Fleet, raw: dict[str, Any]) -> Mapping[str, Policy]
         found = _policies(fleet, raw["policies"])
         if lacking := [kind for kind, policy in found.items() if policy is None and fleet.runs[fleet.kinds.index(kind)].any()]:
             raise BadSpec([Problem(f"policy.policies.{kind}", "needs a policy: jobs can run there") for kind in lacking])
-        return {kind: policy for kind, policy in found.items() if policy is not None}
+        return found
     split = _table(fleet, raw["split"], "policy.split")
     if by == "pinned":
         pinned = _pinned(fleet, raw["servers"], split)

@@ -13,7 +13,16 @@ from rota.policy import Pinned, fleet_plan_file_to_json
 from rota.report.fleet_charts import fleet_schedules, fleet_split, means_against_servers
 from rota.report.page_parts import chart_place, html_table, means_side_by_side, plus_minus, value, whole_page
 from rota.report.plan_files import fleet_plan_file
-from rota.study.fleet_words import above_words, baseline_words, buy_words, measured, one_more_words, recommendation, target_words
+from rota.study.fleet_words import (
+    above_words,
+    baseline_words,
+    buy_words,
+    measured,
+    one_more_words,
+    places_words,
+    recommendation,
+    target_words,
+)
 from rota.study.plan_objective import time_words
 
 if TYPE_CHECKING:
@@ -35,7 +44,7 @@ def fleet_plan_html(plan: FleetPlan, *, source: str = "the fleet", command: str 
             f"{bound}. {plan.jobs:,} jobs each",
         ),
         "schedules": fleet_schedules(plan.load, pinned, title=held),
-        "split": fleet_split(plan.fleet, _split(plan), said=_split_said(plan)),
+        "split": fleet_split(plan.fleet, _split(plan), said=f"under {plan.recommended_name}, simulated"),
         "servers": means_against_servers(plan),
     }
     body = "\n".join(
@@ -79,16 +88,8 @@ def _answer(plan: FleetPlan, source: str) -> str:
 
 
 def _split(plan: FleetPlan) -> np.ndarray:
-    """The part of each type that runs on each kind: as simulated, or as the design or the load says (C, K)."""
-    counted = getattr(plan.result, "jobs_by_kind", None)
-    if counted is not None and counted.sum() > 0:
-        return np.asarray(counted / np.maximum(counted.sum(axis=0), 1))
-    policy = plan.recommended.policy
-    return np.asarray(policy.split if isinstance(policy, Pinned) else plan.load.split)
-
-
-def _split_said(plan: FleetPlan) -> str:
-    return f"under {plan.recommended_name}, simulated" if getattr(plan.result, "jobs_by_kind", None) is not None else "as the load says"
+    """The part of each type that ran on each kind in the simulation (C, K)."""
+    return np.nan_to_num(plan.result.parts)
 
 
 def _fleet(plan: FleetPlan) -> str:
@@ -101,7 +102,7 @@ def _fleet(plan: FleetPlan) -> str:
             for c, (kind, n) in enumerate(zip(fleet.kinds, fleet.count, strict=True))
         ],
     )
-    used = getattr(plan.result, "utilization_by_kind", None)
+    used = plan.result.kind_utilization
     resources = html_table(
         ["kind", "resource", "capacity", "in use under the best rotas", "in use as simulated", "part of the limit"],
         [
@@ -110,7 +111,7 @@ def _fleet(plan: FleetPlan) -> str:
                 escape(resource),
                 value(fleet.capacity[c, r], 6),
                 f"{best.utilization[c, r]:.1%}",
-                "–" if used is None else f"{used[c, r]:.1%}",
+                f"{used[c, r]:.1%}",
                 f"{best.resource_share[c, r]:.0%}",
             )
             for c, kind in enumerate(fleet.kinds)
@@ -139,10 +140,8 @@ def _fleet(plan: FleetPlan) -> str:
 
 def _types(plan: FleetPlan) -> str:
     fleet, result, exact = plan.fleet, plan.result, plan.recommended.known
-    split = _split(plan)
     rows = []
     for i, name in enumerate(fleet.names):
-        places = ", ".join(f"{kind} {split[c, i]:.0%}" for c, kind in enumerate(fleet.kinds) if split[c, i] >= 0.005)
         rows.append(
             (
                 escape(name),
@@ -153,11 +152,11 @@ def _types(plan: FleetPlan) -> str:
                 *((value(exact.response_time[i], 4),) if exact is not None else ()),
                 value(result.waiting_time[i]),
                 *(value(result.type_response_time_quantiles[p][i]) for p in (0.5, 0.95, 0.99)),
-                escape(places),
+                escape(places_words(plan, i)),
             )
         )
     head = ["job type", "arrivals per unit of time", "mean size", "mean", "", *(["exact mean"] if exact is not None else [])]
-    head += ["mean wait", "50% below", "95% below", "99% below", "runs on"]
+    head += ["mean wait", "50% below", "95% below", "99% below", "runs on (mean there)"]
     return f"""<h2>How long each type takes</h2>
 <p>Under {escape(plan.recommended_name)}, simulated.</p>
 {html_table(head, rows, left=(0, len(head) - 1))}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from rota.capacity import FleetLoad, system_load
 from rota.errors import Infeasible, RotaError, Unstable
 from rota.model import Fleet
 from rota.simulation import Difference, Result, SimulationProgress, compare_pair, in_threads, simulate
-from rota.study.fleet_counts import least_count
+from rota.study.fleet_counts import enough_servers, least_count
 from rota.study.fleet_options import FleetOption, lower_bound, redesigned
 
 __all__ = ["OneMore", "against_servers", "one_more_of_each", "overload_text", "run_option"]
@@ -91,7 +91,8 @@ def one_more_of_each(
         if simulated:
             try:
                 result = run_option(more, redesigned(option, more, there, time_limit_s=_DESIGN_S), jobs=jobs, seed=seed, watch=watch)
-                difference = compare_pair(result, today) if today.jobs == result.jobs else None
+                # The same jobs come to another fleet, which compare_pair would not take for a pair.
+                difference = compare_pair(replace(result, system=today.system), today)
             except (Infeasible, Unstable):
                 pass
         return OneMore(fleet.kinds[c], (float(load.one_more[c, 0]), float(load.one_more[c, 1])), there.load, pinned, result, difference)
@@ -162,7 +163,9 @@ def overload_text(best: FleetLoad) -> str:
     alone.sort(key=lambda row: row[1] - int(fleet.count[row[0]]))  # the fewest servers to buy come first
     ways = [f"{n:,} {fleet.kinds[c]!r} servers in place of {fleet.count[c]:,}" for c, n in alone]
     if not ways:
-        counts = [int(np.ceil(int(n) * best.load / _COMFORTABLE - 1e-9)) for n in fleet.count]
+        order = np.argsort(best.server_price, kind="stable").tolist()
+        counts = enough_servers(fleet.count.tolist(), lambda counts: _comfortable(fleet, counts), order=order, useful=())
+        assert counts is not None  # load goes down in proportion to all servers
         together = " and ".join(f"{n:,} {kind!r}" for n, kind in zip(counts, fleet.kinds, strict=True))
         ways = [f"{together} servers, as no kind alone is enough"]
     return (
@@ -180,9 +183,12 @@ def _needed_of(best: FleetLoad, c: int) -> int | None:
     now = int(fleet.count[c])
 
     def enough(n: int) -> bool:
-        count = [n if k == c else int(m) for k, m in enumerate(fleet.count)]
-        return system_load(fleet.replace(count=count), gap=1e-4, time_limit_s=1.0).load <= _COMFORTABLE
+        return _comfortable(fleet, [n if k == c else int(m) for k, m in enumerate(fleet.count)])
 
     # By the price, 1/ρ grows by z_c ≥ 0 per server at most: fewer than this are never enough.
     guess = now + int(np.ceil((best.load / _COMFORTABLE - 1) / float(best.server_price[c])))
     return least_count(enough, now + 1, _TIMES * (now + 1), guess)
+
+
+def _comfortable(fleet: Fleet, counts: Sequence[int]) -> bool:
+    return system_load(fleet.replace(count=list(counts)), gap=1e-4, time_limit_s=1.0).load <= _COMFORTABLE

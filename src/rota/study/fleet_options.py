@@ -40,7 +40,7 @@ class FleetOption:
     """A policy, by kind or the same for all servers, or a design of the whole fleet; and the dispatch rule. `known`: its exact values."""
 
     name: str
-    policy: Policy | Pinned | Split | Mapping[str, Policy]
+    policy: Policy | Pinned | Split | Mapping[str, Policy | None]
     dispatch: Dispatch
     known: Known | None = None
 

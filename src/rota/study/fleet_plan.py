@@ -82,9 +82,11 @@ class FleetPlan:
         return self.options[self.recommended_name]
 
     @property
-    def result(self) -> Result:
+    def result(self) -> FleetResult:
         """The simulation of what is recommended."""
-        return self.results[self.recommended_name]
+        result = self.results[self.recommended_name]
+        assert isinstance(result, FleetResult)
+        return result
 
     @property
     def measure(self) -> Measure:

@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from rota.study.fleet_growth import OneMore
     from rota.study.fleet_plan import FleetPlan
 
-__all__ = ["above_words", "baseline_words", "buy_words", "in_words", "one_more_words", "recommendation", "target_words"]
+__all__ = [
+    "above_words",
+    "baseline_words",
+    "buy_words",
+    "in_words",
+    "measured",
+    "one_more_words",
+    "places_words",
+    "recommendation",
+    "target_words",
+]
 
 
 def in_words(plan: FleetPlan) -> list[str]:
@@ -53,6 +63,16 @@ def measured(plan: FleetPlan) -> str:
 
 def _mean(fleet: Fleet, mean: float, interval: float) -> str:
     return f"{mean:.4g} ± {interval:.2g}" + (f" {fleet.time_unit}" if fleet.time_unit is not None else "")
+
+
+def places_words(plan: FleetPlan, i: int) -> str:
+    """Where the jobs of a type ran, and their mean response time there: `small 54% (3.02), gpu 46% (1.01)`."""
+    parts, means = plan.result.parts[:, i], plan.result.kind_response_time[:, i]
+    return ", ".join(
+        f"{kind} {parts[c]:.0%}" + ("" if np.isnan(means[c]) else f" ({means[c]:.3g})")
+        for c, kind in enumerate(plan.fleet.kinds)
+        if parts[c] >= 0.005
+    )
 
 
 def above_words(plan: FleetPlan) -> list[str]:
