@@ -16,6 +16,7 @@ def slots(*numbers: int):
 
 
 def total(places, rate, split) -> float:
+    """Jobs at all places."""
     return float(jobs_at(places, rate, split).sum())
 
 

@@ -55,7 +55,8 @@ class PartlyPinnedAnalysis(FleetMeans):
         sent = float(rate @ (1 - self.design.pinned_share) / rate.sum())
         return "\n".join(
             [
-                f"With {held:,} pinned servers and {turn:,} that turn the mean response time is {number(self.mean_response_time)}, exactly.",
+                f"With {held:,} pinned servers and {turn:,} that turn the mean response time is "
+                f"{number(self.mean_response_time)}, exactly.",
                 f"The servers that turn get {sent:.1%} of the jobs.",
                 f"No dispatcher and no policy can have less than {number(self.lower_bound)}.",
             ]

@@ -7,7 +7,7 @@ speed v⁺_i. So E[Q_i] is at least that of an M/M/k⁺ queue with the service r
 
 *Work.* Let y ≥ 0 be prices of the types with y·(v_c ⊙ u) ≤ z_c for all schedules u of kind c and Σ_c n_c z_c = 1, as the proof of the
 load has. Weigh the work that is left of the jobs by these prices: W. It falls at a rate of at most 1, whatever runs where, and a job of
-type i that arrives raises it by y_i S_i. So W is never below the work of an M/G/1 queue with the same arrivals, and with ρ_y = Σ λ_i y_i/μ_i
+type i that arrives raises it by y_i S_i. So W is never below the work of an M/G/1 queue with the same arrivals; with ρ_y = Σ λ_i y_i/μ_i
 
     E[W] ≥ Σ_i λ_i y_i² E[S_i²] / (2 (1 − ρ_y)) = Σ_i λ_i (y_i/μ_i)² / (1 − ρ_y)                         (Pollaczek and Khinchine)
 

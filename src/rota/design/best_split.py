@@ -75,7 +75,8 @@ def _moved(places: Sequence[Place], rate: Array, split: Array, source: Array, ta
         return np.maximum(changed, 0.0)
 
     def value(part: Array) -> Array:
-        return jobs_at(places, rate, at(part)).sum(axis=0)
+        total: Array = jobs_at(places, rate, at(part)).sum(axis=0)
+        return total
 
     low, high = np.zeros(len(rate)), length.copy()
     first, second = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)

@@ -64,8 +64,8 @@ def design_partly_pinned(fleet: Fleet, *, load: FleetLoad | None = None, time_li
             idle += 1
     if found is None:
         raise Infeasible(
-            f"no servers were found that serve all types, although the load is {best.load:.4g}: give more time, or spread the jobs at random "
-            "over servers that all turn (rota.design_split)"
+            f"no servers were found that serve all types, although the load is {best.load:.4g}: give more time, or spread the jobs at "
+            "random over servers that all turn (rota.design_split)"
         )
     return found.policy()
 

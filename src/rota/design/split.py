@@ -55,8 +55,8 @@ def design_split(fleet: Fleet, *, load: FleetLoad | None = None, joint: bool = T
 
 def _designed(fleet: Fleet, split: Array, time_limit_s: float) -> list[MSR | None]:
     """A rota for each kind to which jobs go."""
-    busy = (fleet.arrival_rate * split).any(axis=1)
-    design = partial(design_policy, time_limit_s=time_limit_s / busy.sum())
+    busy = [bool((fleet.arrival_rate * part).any()) for part in split]
+    design = partial(design_policy, time_limit_s=time_limit_s / sum(busy))
     return [design(fleet.server(c, fleet.arrival_rate * split[c] / fleet.count[c])) if busy[c] else None for c in range(len(fleet.kinds))]
 
 
@@ -71,8 +71,10 @@ def _blended(fleet: Fleet, best: FleetLoad, split: Array) -> Array | None:
     even = np.where(fleet.runs, fleet.count[:, None] * fleet.speed, 0.0)
     even = even / even.sum(axis=0)
     for part in _BLENDS:
-        blended = (1 - part) * split + part * even
-        servers = [fleet.server(c, fleet.arrival_rate * blended[c] / fleet.count[c]) for c in np.flatnonzero(fleet.runs.any(axis=1))]
+        blended: Array = (1 - part) * split + part * even
+        servers = [
+            fleet.server(c, fleet.arrival_rate * blended[c] / fleet.count[c]) for c in np.flatnonzero(fleet.runs.any(axis=1)).tolist()
+        ]
         if all(system_load(server, time_limit_s=LOAD_S).load <= (1 + best.load) / 2 for server in servers):
             return blended
     return None

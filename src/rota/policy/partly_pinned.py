@@ -114,7 +114,8 @@ class PartlyPinned:
         return hash((self.pinned, self.turning.tobytes(), self.split.tobytes()))
 
     def __repr__(self) -> str:
-        return f"<PartlyPinned: {int(self.pinned.servers.sum())} servers hold {len(self.pinned.servers)} schedules, {int(self.turning.sum())} turn>"
+        held, schedules = int(self.pinned.servers.sum()), len(self.pinned.servers)
+        return f"<PartlyPinned: {held} servers hold {schedules} schedules, {int(self.turning.sum())} turn>"
 
     def _repr_html_(self) -> str:
         rows = [(str(c), f"{n:,}", repr(policy)) for c, (n, policy) in enumerate(zip(self.turning, self.policies, strict=True)) if n]
