@@ -50,6 +50,7 @@ _HOME = {
     "list_schedules": "rota.capacity",
     "system_load": "rota.capacity",
     "MSR": "rota.policy",
+    "PartlyPinned": "rota.policy",
     "Pinned": "rota.policy",
     "Split": "rota.policy",
     "read_policy": "rota.policy",
@@ -58,6 +59,7 @@ _HOME = {
     "build_process": "rota.process",
     "Analysis": "rota.analysis",
     "Guarantee": "rota.analysis",
+    "PartlyPinnedAnalysis": "rota.analysis",
     "PinnedAnalysis": "rota.analysis",
     "SplitAnalysis": "rota.analysis",
     "Forecast": "rota.analysis",
@@ -65,6 +67,7 @@ _HOME = {
     "forecast": "rota.analysis",
     "relative_values": "rota.analysis",
     "design_improved": "rota.design",
+    "design_partly_pinned": "rota.design",
     "design_pinned": "rota.design",
     "design_policy": "rota.design",
     "design_split": "rota.design",
@@ -135,6 +138,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.analysis import Analysis as Analysis
     from rota.analysis import Forecast as Forecast
     from rota.analysis import Guarantee as Guarantee
+    from rota.analysis import PartlyPinnedAnalysis as PartlyPinnedAnalysis
     from rota.analysis import PinnedAnalysis as PinnedAnalysis
     from rota.analysis import SplitAnalysis as SplitAnalysis
     from rota.analysis import analyze as analyze
@@ -152,6 +156,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.design import break_even_setup_rate as break_even_setup_rate
     from rota.design import choose_switching_rate as choose_switching_rate
     from rota.design import design_improved as design_improved
+    from rota.design import design_partly_pinned as design_partly_pinned
     from rota.design import design_pinned as design_pinned
     from rota.design import design_policy as design_policy
     from rota.design import design_split as design_split
@@ -201,6 +206,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.policy import Improved as Improved
     from rota.policy import MaxWeight as MaxWeight
     from rota.policy import MostServersFirst as MostServersFirst
+    from rota.policy import PartlyPinned as PartlyPinned
     from rota.policy import Pinned as Pinned
     from rota.policy import Quickswap as Quickswap
     from rota.policy import RandomizedTimers as RandomizedTimers

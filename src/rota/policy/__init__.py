@@ -9,6 +9,7 @@ from rota.policy.fleet_plan_file import FleetPlanFile, fleet_plan_file_from_json
 from rota.policy.improved import Improved
 from rota.policy.lookup import as_policies, as_policy
 from rota.policy.msr import MSR, EmptySlots, Opening, Route, is_strongly_connected, msr_name, repeats_itself, stationary_law
+from rota.policy.partly_pinned import PartlyPinned
 from rota.policy.pinned import Pinned
 from rota.policy.plan_file import PlanFile, plan_file_from_json, plan_file_to_json, read_plan_file
 from rota.policy.queue_order import EASY, FCFS, FirstFit, ServerFilling
@@ -35,6 +36,7 @@ __all__ = [
     "MaxWeight",
     "MostServersFirst",
     "Opening",
+    "PartlyPinned",
     "Pinned",
     "PlanFile",
     "Policy",
