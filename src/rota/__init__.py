@@ -51,6 +51,7 @@ _HOME = {
     "list_schedules": "rota.capacity",
     "system_load": "rota.capacity",
     "MSR": "rota.policy",
+    "PartlyPinned": "rota.policy",
     "Pinned": "rota.policy",
     "Split": "rota.policy",
     "read_policy": "rota.policy",
@@ -59,6 +60,7 @@ _HOME = {
     "build_process": "rota.process",
     "Analysis": "rota.analysis",
     "Guarantee": "rota.analysis",
+    "PartlyPinnedAnalysis": "rota.analysis",
     "PinnedAnalysis": "rota.analysis",
     "SplitAnalysis": "rota.analysis",
     "Forecast": "rota.analysis",
@@ -66,6 +68,7 @@ _HOME = {
     "forecast": "rota.analysis",
     "relative_values": "rota.analysis",
     "design_improved": "rota.design",
+    "design_partly_pinned": "rota.design",
     "design_pinned": "rota.design",
     "design_policy": "rota.design",
     "design_split": "rota.design",
@@ -109,6 +112,7 @@ _HOME = {
     "save_result": "rota.simulation",
     "simulate": "rota.simulation",
     "HeavyTrafficRatio": "rota.study",
+    "FleetPlan": "rota.study",
     "Plan": "rota.study",
     "heavy_traffic_ratio": "rota.study",
     "plan": "rota.study",
@@ -138,6 +142,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.analysis import Analysis as Analysis
     from rota.analysis import Forecast as Forecast
     from rota.analysis import Guarantee as Guarantee
+    from rota.analysis import PartlyPinnedAnalysis as PartlyPinnedAnalysis
     from rota.analysis import PinnedAnalysis as PinnedAnalysis
     from rota.analysis import SplitAnalysis as SplitAnalysis
     from rota.analysis import analyze as analyze
@@ -155,6 +160,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.design import break_even_setup_rate as break_even_setup_rate
     from rota.design import choose_switching_rate as choose_switching_rate
     from rota.design import design_improved as design_improved
+    from rota.design import design_partly_pinned as design_partly_pinned
     from rota.design import design_pinned as design_pinned
     from rota.design import design_policy as design_policy
     from rota.design import design_split as design_split
@@ -205,6 +211,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.policy import Improved as Improved
     from rota.policy import MaxWeight as MaxWeight
     from rota.policy import MostServersFirst as MostServersFirst
+    from rota.policy import PartlyPinned as PartlyPinned
     from rota.policy import Pinned as Pinned
     from rota.policy import Quickswap as Quickswap
     from rota.policy import RandomizedTimers as RandomizedTimers
@@ -231,10 +238,11 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.simulation import replicate as replicate
     from rota.simulation import save_result as save_result
     from rota.simulation import simulate as simulate
+    from rota.study.entry import plan as plan
+    from rota.study.fleet_plan import FleetPlan as FleetPlan
     from rota.study.heavy_traffic import HeavyTrafficRatio as HeavyTrafficRatio
     from rota.study.heavy_traffic import heavy_traffic_ratio as heavy_traffic_ratio
     from rota.study.plan import Plan as Plan
-    from rota.study.plan import plan as plan
     from rota.study.sweep import sweep as sweep
     from rota.study.warm_up import warm_up as warm_up
     from rota.traces import Trace as Trace

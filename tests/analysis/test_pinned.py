@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rota
-from rota.analysis.pinned import mean_waiting
+from rota.analysis import mean_waiting
 
 
 def waiting_by_sums(slots: int, offered: float) -> float:

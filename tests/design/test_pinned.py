@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import rota
 from fleets import all_schedules, small_fleets
-from rota.analysis.pinned import mean_waiting
+from rota.analysis import mean_waiting
 from rota.design import find_pinned
 from systems import EXAMPLES, paper_example
 

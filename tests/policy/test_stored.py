@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 import rota
-from rota.policy import plan_file_to_json, policy_to_json, read_plan_file
+from rota.policy import fleet_plan_file_to_json, plan_file_to_json, policy_to_json, read_fleet_plan_file, read_plan_file
+from rota.policy.fleet_plan_file import FLEET_PLAN_VERSION
 from rota.policy.plan_file import PLAN_VERSION
 
 STORED = Path(__file__).parent / "stored"
 POLICY_VERSION = json.loads(policy_to_json(rota.FCFS()))["rota_policy"]
 POLICIES = sorted(STORED.glob("policy-*.json"))
+FLEET_PLANS = sorted(STORED.glob("fleet-plan-*.json"))
 
 
 def versions(what):
@@ -23,6 +25,7 @@ def test_there_is_an_example_of_every_version():
     """A new version of a format comes with an example, and the old ones stay."""
     assert versions("plan") == set(range(1, PLAN_VERSION + 1))
     assert versions("policy") == set(range(1, POLICY_VERSION + 1))
+    assert {int(path.stem.split("-")[2]) for path in FLEET_PLANS} == set(range(1, FLEET_PLAN_VERSION + 1))
 
 
 @pytest.mark.parametrize("path", sorted(STORED.glob("plan-*.json")), ids=lambda path: path.stem)
@@ -37,6 +40,26 @@ def test_a_stored_plan_is_read(path):
     assert set(plan.predicted) == set(plan.system.names)
     if f"-{PLAN_VERSION}" in path.stem:
         assert plan_file_to_json(plan) == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", FLEET_PLANS, ids=[path.stem for path in FLEET_PLANS])
+def test_a_stored_plan_of_a_fleet_is_read(path):
+    """With its fleet, its load, what the servers run, the rule and the predictions; one of this version is written as it was."""
+    plan = read_fleet_plan_file(path)
+    assert (plan.fleet.kinds, plan.fleet.count.tolist(), plan.fleet.names) == (
+        ("small", "gpu"),
+        [40, 4],
+        ("train", "render", "query", "test"),
+    )
+    assert plan.load == pytest.approx(rota.system_load(plan.fleet).load)
+    if plan.dispatch == rota.Dispatch("pinned"):
+        assert rota.analyze(plan.fleet, plan.policy).response_time.tolist() == pytest.approx(
+            [plan.predicted[name]["mean"] for name in plan.fleet.names]
+        )
+    else:
+        assert (plan.dispatch, plan.policy["gpu"]) == (rota.Dispatch("power-of-d", 3), rota.MaxWeight("none"))
+    if f"-{FLEET_PLAN_VERSION}-" in path.stem:
+        assert fleet_plan_file_to_json(plan) == path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", POLICIES, ids=[path.stem for path in POLICIES])

@@ -6,8 +6,9 @@ from rota.analysis.guarantee import Guarantee
 from rota.analysis.job_times import Forecast, forecast_job
 from rota.analysis.law import TimeLaw
 from rota.analysis.max_weight import Collapse, max_weight_collapse
+from rota.analysis.partly_pinned import PartlyPinnedAnalysis
 from rota.analysis.pinned import PinnedAnalysis
-from rota.analysis.queue import TypeQueue, erlang_c, relative_completions
+from rota.analysis.queue import TypeQueue, erlang_c, mean_waiting, relative_completions
 from rota.analysis.relative import RelativeValues, relative_values
 from rota.analysis.response import ResponseTime
 from rota.analysis.solution import QueueLength
@@ -18,6 +19,7 @@ __all__ = [
     "Collapse",
     "Forecast",
     "Guarantee",
+    "PartlyPinnedAnalysis",
     "PinnedAnalysis",
     "QueueLength",
     "RelativeValues",
@@ -31,6 +33,7 @@ __all__ = [
     "forecast",
     "forecast_job",
     "max_weight_collapse",
+    "mean_waiting",
     "relative_completions",
     "relative_values",
     "require_analyzable",

@@ -7,14 +7,19 @@ from typing import overload
 from rota.analysis.analyze import Analysis, Sizes
 from rota.analysis.guarantee import Guarantee, guarantee, rota_behind
 from rota.analysis.job_times import Forecast, State
+from rota.analysis.partly_pinned import PartlyPinnedAnalysis
 from rota.analysis.pinned import PinnedAnalysis, analyze_pinned
 from rota.analysis.split import SplitAnalysis
+from rota.arrays import Bool
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import Exponential, Fleet, PhaseTypeFamily, System
-from rota.policy import MSR, Improved, Pinned, Split
+from rota.policy import MSR, Improved, PartlyPinned, Pinned, Split
 from rota.process import ModulatingProcess, build_process, check_process
 
 __all__ = ["analyze", "analyze_process", "forecast", "require_analyzable"]
+
+FleetPolicy = Pinned | Split | PartlyPinned
+FleetAnalysis = PinnedAnalysis | SplitAnalysis | PartlyPinnedAnalysis
 
 
 @overload
@@ -25,16 +30,17 @@ def analyze(system: System, policy: Improved, *, sizes: Sizes = "as given") -> G
 def analyze(system: Fleet, policy: Pinned, *, sizes: Sizes = "as given") -> PinnedAnalysis: ...
 @overload
 def analyze(system: Fleet, policy: Split, *, sizes: Sizes = "as given") -> SplitAnalysis: ...
-def analyze(
-    system: System | Fleet, policy: MSR | Improved | Pinned | Split, *, sizes: Sizes = "as given"
-) -> Analysis | PinnedAnalysis | SplitAnalysis:
+@overload
+def analyze(system: Fleet, policy: PartlyPinned, *, sizes: Sizes = "as given") -> PartlyPinnedAnalysis: ...
+def analyze(system: System | Fleet, policy: MSR | Improved | FleetPolicy, *, sizes: Sizes = "as given") -> Analysis | FleetAnalysis:
     """Analyses an MSR policy on a system; of an improved rota, and of a pMSR with backfilling, what is proved of it: a `Guarantee`.
-    Also pinned servers of a fleet and random splitting over its servers (`rota.design_pinned`, `rota.design_split`).
+    Also servers of a fleet that are pinned, all or in part, and random splitting over its servers (`rota.design_pinned`,
+    `rota.design_partly_pinned`, `rota.design_split`).
 
     Sizes must be exponential, or phase-type unless jobs cannot be preempted; `sizes="exponential"` takes every size as exponential with
     its mean. Arrivals are those of the system, bursts and batches included; the guarantee of an improved rota needs Poisson ones.
     """
-    if isinstance(system, Fleet) or isinstance(policy, Pinned | Split):
+    if isinstance(system, Fleet) or isinstance(policy, FleetPolicy):
         return _analyze_fleet(system, policy, sizes)
     if isinstance(policy, Improved) and system.bursty:
         raise Infeasible(
@@ -49,8 +55,8 @@ def analyze(
     return Analysis(system=system, policy=policy, process=process, sizes=sizes)
 
 
-def _analyze_fleet(fleet: object, policy: object, sizes: Sizes) -> PinnedAnalysis | SplitAnalysis:
-    if not (isinstance(fleet, Fleet) and isinstance(policy, Pinned | Split)):
+def _analyze_fleet(fleet: object, policy: object, sizes: Sizes) -> FleetAnalysis:
+    if not (isinstance(fleet, Fleet) and isinstance(policy, FleetPolicy)):
         rule = "must be a rota.Fleet with pinned servers or a split (rota.design_pinned, rota.design_split), or one server with a rota"
         raise BadSpec([Problem("system", rule, fleet)])
     if fleet.bursty:
@@ -58,11 +64,25 @@ def _analyze_fleet(fleet: object, policy: object, sizes: Sizes) -> PinnedAnalysi
         raise Infeasible(f"{rule}: take fleet.with_poisson_arrivals()")
     if isinstance(policy, Pinned):
         return analyze_pinned(fleet, policy, exponential=sizes == "exponential")
-    servers = [None if used is None else analyze(policy.server(fleet, c), used, sizes=sizes) for c, used in enumerate(policy.policies)]
+    if isinstance(policy, PartlyPinned):
+        policy.check(fleet)
+        slots = analyze_pinned(
+            policy.pinned_fleet(fleet), policy.pinned, exponential=sizes == "exponential" or not policy.pinned_share.any()
+        )
+        return PartlyPinnedAnalysis(fleet, policy, slots, _analyzed_servers(fleet, policy, policy.turning > 0, sizes))
+    servers = _analyzed_servers(fleet, policy, fleet.count > 0, sizes)
     idle = [fleet.kinds[c] for c, used in enumerate(policy.policies) if used is None and (fleet.arrival_rate * policy.split[c]).any()]
     if idle:
         raise BadSpec([Problem("split", "sends jobs to a kind of server that has no policy", idle[0])])
-    return SplitAnalysis(fleet, policy, tuple(servers))
+    return SplitAnalysis(fleet, policy, servers)
+
+
+def _analyzed_servers(fleet: Fleet, policy: Split | PartlyPinned, there: Bool, sizes: Sizes) -> tuple[Analysis | None, ...]:
+    """One server of each kind that has a rota, analyzed; None for the others."""
+    rotas = zip(policy.policies, there, strict=True)
+    return tuple(
+        analyze(policy.server(fleet, c), rota, sizes=sizes) if rota is not None and used else None for c, (rota, used) in enumerate(rotas)
+    )
 
 
 def forecast(

@@ -23,7 +23,7 @@ from rota.model import System
 from rota.policy import MSR
 from rota.process import TIMER, ModulatingProcess, build_process
 
-__all__ = ["SMALL_STATES", "LoopMeans", "mean_queues", "predicted_queues", "require_poisson"]
+__all__ = ["SMALL_STATES", "LoopMeans", "mean_queues", "mean_queues_at", "predicted_queues", "require_poisson"]
 
 SMALL_STATES = 128  # phases up to which this is faster than the functions of linear algebra
 _RESIDUAL = 1e-11
@@ -37,12 +37,20 @@ def mean_queues(system: System, process: ModulatingProcess, rate: Array | None =
     Raises `NotConverged` where the equations were not solved, or a mean is not between its bounds.
     """
     require_poisson(system)
-    rates = process.rate.copy() if rate is None else rate  # writable, as all arguments have one type each
-    slots = np.ascontiguousarray(process.schedules, dtype=np.float64)
-    means: Array = _means(slots, process.source, process.target, rates, process.trigger, system.arrival_rate, system.service_rate)
+    means = mean_queues_at(process, system.arrival_rate, system.service_rate, rate)
     if np.isnan(means).any():
         name = system.names[int(np.argmax(np.isnan(means)))]
         raise NotConverged(f"the equations of the mean queue of {name!r} were not solved to {_RESIDUAL:.0e}")
+    return means
+
+
+def mean_queues_at(process: ModulatingProcess, arrival_rate: Array, service_rate: Array, rate: Array | None = None) -> Array:
+    """`mean_queues` of any Poisson arrivals under the same process; not a number where the equations were not solved."""
+    rates = process.rate.copy() if rate is None else rate  # writable and the next read-only, so that the kernel is compiled once
+    lam = arrival_rate.copy()
+    lam.flags.writeable = False
+    slots = np.ascontiguousarray(process.schedules, dtype=np.float64)
+    means: Array = _means(slots, process.source, process.target, rates, process.trigger, lam, service_rate)
     return means
 
 

@@ -5,9 +5,6 @@ A type's jobs wait in one queue for the k = Σ servers · schedule slots that th
     E[Q] = a + C(k, a) a / (k − a)
 
 and jobs that arrive choose between the queues of a type at random, which leaves each of them a Poisson process.
-
-For comparison, a bound that holds for every dispatcher and every policy, preemptive or not: a type never has more jobs in service than fit
-the whole fleet, k⁺ = Σ_c n_c max_{u ∈ 𝒮_c} u_i of them, none faster than at its highest speed, so E[Q_i] is at least that of M/M/k⁺.
 """
 
 from __future__ import annotations
@@ -17,34 +14,27 @@ from functools import cached_property
 
 import numpy as np
 
-from rota.analysis.queue import erlang_c
+from rota.analysis.fleet_means import FleetMeans
+from rota.analysis.pooled import least_mean_response_time, pooled_queues
+from rota.analysis.queue import mean_waiting
 from rota.arrays import Array
-from rota.capacity import largest_counts
 from rota.display import html_lines, html_title, number
 from rota.errors import Infeasible, Unstable
 from rota.model import Exponential, Fleet
 from rota.policy import Pinned
 from rota.policy.pinned import PinnedQueue
 
-__all__ = ["PinnedAnalysis", "analyze_pinned", "mean_waiting"]
+__all__ = ["PinnedAnalysis", "analyze_pinned"]
 
 
-def mean_waiting(slots: int, offered: float) -> float:
-    """The mean number of waiting jobs of an M/M/k queue, C(k, a) a/(k − a); infinite unless a < k."""
-    if offered <= 0:
-        return 0.0
-    return erlang_c(slots, offered) * offered / (slots - offered) if offered < slots else float("inf")
-
-
-@dataclass(frozen=True)
-class PinnedAnalysis:
+@dataclass(frozen=True, repr=False)
+class PinnedAnalysis(FleetMeans):
     """Pinned servers of a fleet, analysed. Arrays have one entry per type (K,); all values are exact for exponential sizes.
 
     `exact` is E[Q_i], `waiting` the mean number of waiting jobs, `load` the highest load of a queue of the type, `response_time` E[T_i].
     `pooled` is a lower bound on E[Q_i] of every dispatcher and policy, and `lower_bound` the one on the mean response time.
     """
 
-    fleet: Fleet
     design: Pinned
 
     @cached_property
@@ -64,11 +54,6 @@ class PinnedAnalysis:
             if offered > 0:
                 loads[queue.type] = max(loads[queue.type], offered / queue.slots if queue.slots else np.inf)
         return loads
-
-    @property
-    def stable(self) -> bool:
-        """Whether every load is below 1."""
-        return bool((self.load < 1).all())
 
     @cached_property
     def waiting(self) -> Array:
@@ -91,33 +76,15 @@ class PinnedAnalysis:
             total[queue.type] += self._offered(queue)
         return total
 
-    @property
-    def response_time(self) -> Array:
-        """E[T_i] = E[Q_i]/λ_i; not a number for a type that never arrives."""
-        rate = self.fleet.arrival_rate
-        times: Array = np.divide(self.exact, rate, out=np.full(len(rate), np.nan), where=rate > 0)
-        return times
-
-    @property
-    def mean_response_time(self) -> float:
-        """Σ E[Q_i] / Σ λ_i by Little's law."""
-        return float(self.exact.sum() / self.fleet.arrival_rate.sum())
-
     @cached_property
     def pooled(self) -> Array:
         """A lower bound on E[Q_i], whatever the dispatcher and the policies."""
-        fleet, runs = self.fleet, self.fleet.runs
-        most = np.zeros(len(fleet.names))
-        for c in range(len(fleet.kinds)):
-            if runs[c].any():
-                most[runs[c]] += fleet.count[c] * largest_counts(fleet.server(c))
-        offered = fleet.offered_work / np.where(runs, fleet.speed, 0.0).max(axis=0)
-        return np.array([a + mean_waiting(int(k), a) if a < k else np.inf for a, k in zip(offered.tolist(), most, strict=True)])
+        return pooled_queues(self.fleet)
 
-    @property
+    @cached_property
     def lower_bound(self) -> float:
-        """No dispatcher and no policy has a lower mean response time."""
-        return float(self.pooled.sum() / self.fleet.arrival_rate.sum())
+        """No dispatcher and no policy has a lower mean response time (`rota.analysis.pooled`)."""
+        return least_mean_response_time(self.fleet)
 
     def explain(self) -> str:
         """The answer in words, one sentence per line."""
@@ -129,9 +96,6 @@ class PinnedAnalysis:
                 f"The busiest slots are those of type {self.fleet.names[i]!r}: {self.load[i]:.1%} in use.",
             ]
         )
-
-    def __repr__(self) -> str:
-        return f"<PinnedAnalysis: {'stable' if self.stable else 'unstable'}, load {self.load.max():.4g}>"
 
     def _repr_html_(self) -> str:
         return html_title("Pinned servers") + (html_lines(self.explain()) if self.stable else "")

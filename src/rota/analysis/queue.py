@@ -33,7 +33,7 @@ from rota.process import ModulatingProcess
 from rota.process.process import DENSE_STATES
 from rota.threads import one_thread
 
-__all__ = ["TypeQueue", "erlang_c", "relative_completions"]
+__all__ = ["TypeQueue", "erlang_c", "mean_waiting", "relative_completions"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,3 +208,10 @@ def erlang_c(servers: float, offered: float) -> float:
     log_inverse = log_gamma + offered - servers * np.log(offered)
     blocking = float(np.exp(-log_inverse))
     return blocking / (1 - offered / servers * (1 - blocking))
+
+
+def mean_waiting(slots: int, offered: float) -> float:
+    """The mean number of waiting jobs of an M/M/k queue, C(k, a) a/(k − a); infinite unless a < k."""
+    if offered <= 0:
+        return 0.0
+    return erlang_c(slots, offered) * offered / (slots - offered) if offered < slots else float("inf")

@@ -19,10 +19,11 @@ from rota.cli.capacity import as_fields as load_fields
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
 from rota.cli.outputs import STDOUT, check_output
 from rota.cli.parameters import Force, Json, Seed, SystemFile
+from rota.cli.plan_of_fleet import fleet_plan_fields, print_fleet_plan
 from rota.display import number, rota_rows, verdict_cells
 
 if TYPE_CHECKING:
-    from rota.model import Spec
+    from rota.model import FleetSpec, Spec
     from rota.study import PlanProgress
 
 
@@ -33,6 +34,7 @@ def plan(
     output: Annotated[str | None, Parameter(alias="-o")] = None,
     objective: Literal["mean", "slowdown", "p95", "worst-type"] = "mean",
     limit: Annotated[list[str] | None, Parameter(negative="")] = None,
+    target: Annotated[list[str] | None, Parameter(negative="")] = None,
     jobs: int | None = None,
     seed: Seed = 0,
     tuning: float = 4.0,
@@ -41,7 +43,7 @@ def plan(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Plans a server: what limits it, the best rota, which policy to run, how long people will wait, how far load can grow.
+    """Plans a server or a fleet: what limits it, which policy to run, how long people will wait, how far load can grow, what to buy.
 
     Writes the policy to run, plan.json, and a page that shows and checks everything, plan.html. Takes half a minute or so.
 
@@ -57,9 +59,12 @@ def plan(
     limit
         The mean response time that a type may have, as render=12h, or as render=12 in the file's unit of time. Can be given for several
         types. A policy that may take longer is not recommended.
+    target
+        Of a fleet: the mean response time that a type should have, as train=5h, or that of all jobs, as mean=30m. Can be given several
+        times. How many servers keep it is searched for.
     jobs
         How many jobs are simulated under each policy: a million, or more if a type is rare, if not given; a fifth of them at each other
-        load.
+        load or number of servers.
     tuning
         Seconds that the design of the rota may take; a twelfth of it at each other load.
     optimum
@@ -67,13 +72,15 @@ def plan(
     html
         Whether to make the page.
     """
-    targets, folder = _targets(output, html), _is_folder(output)
-    for path in targets.values():
+    places, folder = _targets(output, html), _is_folder(output)
+    for path in places.values():
         check_output(path, force or (folder and _is_plan(path)), new_folder=folder)
-    from rota.model import read_spec
+    from rota.model import Spec, read_any_spec
 
-    spec = read_spec(file)  # once: it may be edited while it is planned
-    limits = _limits(spec.system, limit or [])
+    spec = read_any_spec(file)  # once: it may be edited while it is planned
+    system = spec.system if isinstance(spec, Spec) else spec.fleet
+    limits, targets = _times(system, limit or [], "--limit"), _times(system, target or [], "--target")
+    own: dict[str, Any] = {"optimum_s": optimum} if isinstance(spec, Spec) else {"targets": targets}
     with ProgressLine() as line, _interrupts() as interrupts:
 
         def show(at: PlanProgress) -> None:
@@ -81,42 +88,41 @@ def plan(
                 raise KeyboardInterrupt
             line.update(at.time_s, str(at), at.compiling)
 
-        found = rota.plan(
-            spec.system,
-            objective=objective,
-            limits=limits,
-            jobs=jobs,
-            seed=seed,
-            tuning_s=tuning,
-            optimum_s=optimum,
-            progress=show,
-        )
+        found = rota.plan(system, objective=objective, limits=limits, jobs=jobs, seed=seed, tuning_s=tuning, progress=show, **own)
         if interrupts:
             raise KeyboardInterrupt
         options = [f"--objective={objective}"] if objective != "mean" else []
-        options += [f"--limit={text}" for text in limit or []] + ["--tuning", f"{tuning:g}"]
-        texts = _texts(found, spec, file, targets, options)
+        options += [f"--limit={text}" for text in limit or []] + [f"--target={text}" for text in target or []]
+        texts = _texts(found, spec, file, places, [*options, "--tuning", f"{tuning:g}"])
     _write(texts)
-    print_json(as_fields(found)) if json else print_plan(found)
-    if found.optimum.remark:
-        remark(found.optimum.remark)
+    if isinstance(found, rota.FleetPlan):
+        print_json(fleet_plan_fields(found)) if json else print_fleet_plan(found)
+    else:
+        print_json(as_fields(found)) if json else print_plan(found)
+        if found.optimum.remark:
+            remark(found.optimum.remark)
     for path in texts:
         remark(f"written to {path}")
 
 
-def _limits(system: rota.System, given: list[str]) -> dict[str, float]:
-    """The limits by type, from `render=12h`; a type has one."""
+def _times(system: rota.System | rota.Fleet, given: list[str], option: str) -> dict[str, float]:
+    """The limits or targets by type, from `render=12h`; a type has one."""
+    from rota.study.fleet_target import checked_targets
     from rota.study.plan_objective import checked_limits
 
     found: dict[str, float | str] = {}
     for text in given:
         name, equals, limit = text.partition("=")
         if not equals:
-            raise rota.BadSpec([rota.Problem("--limit", "must be TYPE=TIME, as render=12h", text)])
+            raise rota.BadSpec([rota.Problem(option, "must be TYPE=TIME, as render=12h", text)])
         if name in found:
-            raise rota.BadSpec([rota.Problem(f"--limit {name}", "is given twice", limit)])
+            raise rota.BadSpec([rota.Problem(f"{option} {name}", "is given twice", limit)])
         found[name] = limit
-    return checked_limits(system, found, "--limit")
+    if option == "--limit":
+        return checked_limits(system, found, option)
+    if found and not isinstance(system, rota.Fleet):
+        raise rota.BadSpec([rota.Problem(option, "is for a fleet, whose number of servers can change; of one server, use --limit")])
+    return checked_targets(system, found, option) if isinstance(system, rota.Fleet) else {}
 
 
 def _is_folder(output: str | None) -> bool:
@@ -144,16 +150,23 @@ def _targets(output: str | None, html: bool) -> dict[str, Path]:
     return {end: base.with_name(f"{base.name}.{end}") for end in (("json", "html") if html else ("json",))}
 
 
-def _texts(found: rota.Plan, spec: Spec, file: Path, targets: dict[str, Path], options: list[str]) -> dict[Path, str]:
-    from rota.policy import plan_file_to_json
-    from rota.report.plan_files import plan_file
+def _texts(
+    found: rota.Plan | rota.FleetPlan, spec: Spec | FleetSpec, file: Path, targets: dict[str, Path], options: list[str]
+) -> dict[Path, str]:
+    from rota.policy import fleet_plan_file_to_json, plan_file_to_json
+    from rota.report.plan_files import fleet_plan_file, plan_file
 
-    texts = {targets["json"]: plan_file_to_json(plan_file(found, spec.live))}
+    if isinstance(found, rota.FleetPlan):
+        texts = {targets["json"]: fleet_plan_file_to_json(fleet_plan_file(found))}
+    else:
+        texts = {targets["json"]: plan_file_to_json(plan_file(found, spec.live))}  # type: ignore[union-attr]  # that of one server
     if "html" in targets:
-        from rota.report import plan_html
+        from rota.report import fleet_plan_html, plan_html
 
         command = shlex.join(["rota", "plan", file.name, "--jobs", str(found.jobs), "--seed", str(found.seed), *options])
-        texts[targets["html"]] = plan_html(found, source=file.name, command=command, spec=spec.text)
+        about = {"source": file.name, "command": command, "spec": spec.text}
+        page = fleet_plan_html(found, **about) if isinstance(found, rota.FleetPlan) else plan_html(found, **about)
+        texts[targets["html"]] = page
     return texts
 
 

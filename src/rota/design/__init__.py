@@ -4,6 +4,7 @@ from rota.design.balanced import MeanResponse, balanced_beside
 from rota.design.design import Design, Objective, balanced_policy, break_even_setup_rate, design_policy, find_design
 from rota.design.fairness import ResponseLimits
 from rota.design.improved import design_improved
+from rota.design.partly_pinned import design_partly_pinned
 from rota.design.pinned import PinnedDesign, design_pinned, find_pinned
 from rota.design.split import design_split
 from rota.design.stable_rates import largest_stable_switching_rate
@@ -25,6 +26,7 @@ __all__ = [
     "break_even_setup_rate",
     "choose_switching_rate",
     "design_improved",
+    "design_partly_pinned",
     "design_pinned",
     "design_policy",
     "design_split",

@@ -24,17 +24,19 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from scipy.optimize import linprog
 
-from rota.analysis.pinned import mean_waiting
+from rota.analysis import mean_waiting
 from rota.arrays import Array, Int
-from rota.capacity import FleetLoad, list_schedules, system_load
+from rota.capacity import FleetLoad, list_schedules
 from rota.capacity.fleet_search import KindPricing
-from rota.errors import BadSpec, Infeasible, Problem, TooManySchedules, Unstable
+from rota.capacity.integer import minimize_whole
+from rota.design.fleet_load import checked_fleet_load
+from rota.errors import Infeasible, TooManySchedules
 from rota.model import Fleet
 from rota.policy import Pinned
 
-__all__ = ["PinnedDesign", "design_pinned", "find_pinned"]
+__all__ = ["PinnedDesign", "PinnedSearch", "design_pinned", "find_pinned"]
 
 _ROUNDS = 200  # of the relaxation, at most
 _NARROW = 1e-4  # a gap of the relaxation that is narrow enough
@@ -68,44 +70,34 @@ def design_pinned(fleet: Fleet, *, load: FleetLoad | None = None, time_limit_s: 
 
 def find_pinned(fleet: Fleet, *, load: FleetLoad | None = None, time_limit_s: float = 10.0) -> PinnedDesign:
     """`design_pinned` with a proved gap."""
-    if not isinstance(fleet, Fleet):
-        raise BadSpec([Problem("fleet", "must be a rota.Fleet (rota.Fleet.equal makes one of a system)", fleet)])
-    if not time_limit_s > 0:
-        raise BadSpec([Problem("time_limit_s", "must be positive", time_limit_s)])
     began = time.perf_counter()
-    best = system_load(fleet, time_limit_s=time_limit_s) if load is None else load
-    if not isinstance(best, FleetLoad) or best.fleet != fleet:
-        raise BadSpec([Problem("load", "is of another fleet: give rota.system_load(fleet), or leave it out")])
-    if best.load >= 1:
-        raise Unstable(f"the load {best.load:.4g} of the fleet is not below 1: scale arrivals by less than {1 / best.load:.4g}")
-    if best.load == 0:
-        raise Infeasible("no jobs arrive: there is nothing to design for")
-    search = _Search(fleet, best, began + time_limit_s)
+    best = checked_fleet_load(fleet, load, time_limit_s)
+    search = PinnedSearch(fleet, best, began + time_limit_s)
     search.relax()
     counts = search.whole_numbers()
-    if not np.isfinite(search.cost(counts)):
+    waiting = search.cost(counts)
+    if not np.isfinite(waiting):
         raise Infeasible(
             f"no pinned servers were found that serve all types, although the load is {best.load:.4g}: so few servers have to turn between "
-            "schedules. Add servers, or design for one server at a time (fleet.server(kind))"
+            "schedules. Add servers, or let some of them turn (rota.design_partly_pinned)"
         )
-    used = np.flatnonzero(counts)
-    rows = np.zeros((len(used), len(fleet.names)), dtype=np.int64)
-    for at, j in enumerate(used):
-        c = search.kind[j]
-        pricing = search.pricing[c]
-        rows[at, np.flatnonzero(fleet.runs[c])[pricing.own]] = search.schedules[j]
-    order = sorted(range(len(used)), key=lambda at: (search.kind[used[at]], rows[at].tolist()))
-    policy = Pinned([search.kind[used[at]] for at in order], rows[order], counts[used[order]], best.split)
-    waiting, offered = search.cost(counts), float(search.offered.sum())
+    offered = float(search.offered.sum())
     lower = min(max(search.lower, 0.0), waiting)
-    return PinnedDesign(policy, waiting, lower, (offered + waiting) / (offered + lower) - 1, time.perf_counter() - began)
+    gap = (offered + waiting) / (offered + lower) - 1
+    return PinnedDesign(search.pinned(counts), waiting, lower, gap, time.perf_counter() - began)
 
 
-class _Search:
-    """The state of the search: queues (one per type and speed), schedules of kinds as slots of the queues (n, Q)."""
+class PinnedSearch:
+    """The state of the search: queues (one per type and speed), schedules of kinds as slots of the queues (n, Q).
 
-    def __init__(self, fleet: Fleet, load: FleetLoad, deadline: float) -> None:
+    `count` (C,): the servers that may be pinned, all if not given. `split` (C, K): the part of each type that goes to the pinned servers of
+    each kind; it is that of the load if not given, and may sum to less than 1.
+    """
+
+    def __init__(self, fleet: Fleet, load: FleetLoad, deadline: float, *, count: Int | None = None, split: Array | None = None) -> None:
         self.fleet, self.deadline = fleet, deadline
+        self.count = fleet.count if count is None else count
+        self.split = load.split if split is None else split
         self.active = np.flatnonzero(fleet.arrival_rate > 0).astype(np.int64)
         runs = fleet.runs
         self.pricing = {c: KindPricing(fleet, c, self.active) for c in range(len(fleet.kinds)) if runs[c, self.active].any()}
@@ -120,7 +112,7 @@ class _Search:
                     place[int(i), speed] = len(offered)
                     offered.append(0.0)
                 q = place[int(i), speed]
-                offered[q] += float(fleet.offered_work[i] * load.split[c, i]) / speed
+                offered[q] += float(fleet.offered_work[i] * self.split[c, i]) / speed
                 queues.append(q)
             self.queue_of[c] = np.array(queues)
         self.offered: Array = np.array(offered)
@@ -157,6 +149,15 @@ class _Search:
         self.slots.append(slots)
         return True
 
+    def pinned(self, counts: Int) -> Pinned:
+        """The policy in which `counts[j]` servers hold the schedule j."""
+        used = np.flatnonzero(counts)
+        rows = np.zeros((len(used), len(self.fleet.names)), dtype=np.int64)
+        for at, j in enumerate(used):
+            rows[at, self.active[self.pricing[self.kind[j]].types]] = self.schedules[j]
+        order = sorted(range(len(used)), key=lambda at: (self.kind[used[at]], rows[at].tolist()))
+        return Pinned([self.kind[used[at]] for at in order], rows[order], counts[used[order]], self.split)
+
     def waiting(self, q: int, k: int) -> float:
         """f_q(k)."""
         return mean_waiting(k, float(self.offered[q]))
@@ -188,7 +189,7 @@ class _Search:
                 rows.append(row)
                 right.append((high - low) * t - low)
         table = np.vstack([slots, servers, np.array(rows).reshape(len(rows), columns)])
-        return cost, table, np.concatenate([np.zeros(Q), self.fleet.count, right])
+        return cost, table, np.concatenate([np.zeros(Q), self.count, right])
 
     def relax(self) -> None:
         """Chords and schedules until the bound is near, nothing is left to add, or half of the time is over."""
@@ -208,7 +209,7 @@ class _Search:
                 value = np.zeros(len(self.active))
                 value[pricing.types] = y[self.queue_of[c]] / pricing.speed  # the pricing counts work, and slots are counted here
                 z, schedule = pricing.best(value, 0.0, _NARROW, max(half - time.perf_counter(), 0.01))
-                bound -= float(self.fleet.count[c]) * z
+                bound -= float(self.count[c]) * z
                 added |= self.add(c, schedule)
             self.lower = max(self.lower, bound)
             now = float(sum(self._between(q, float(n)) for q, n in enumerate(k)))
@@ -261,17 +262,13 @@ class _Search:
                 break
             cost, table, right = self._program()
             J, Q = len(self.kind), len(self.offered)
-            answer = milp(
-                cost,
-                constraints=LinearConstraint(table, ub=right),
-                bounds=Bounds(np.concatenate([np.zeros(J), self.least, np.zeros(2 * Q)])),
-                integrality=np.concatenate([np.ones(J), np.zeros(3 * Q)]),
-                options={"time_limit": left / 2, "mip_rel_gap": 1e-6},
-            )
+            low = np.concatenate([np.zeros(J), self.least, np.zeros(2 * Q)])
+            whole = np.concatenate([np.ones(J), np.zeros(3 * Q)])
+            answer = minimize_whole(cost, table, right, low, whole, gap=1e-6, seconds=left / 2)
             if answer.x is None:
                 break
-            if self.complete and answer.mip_dual_bound is not None:  # chords are below f
-                self.lower = max(self.lower, float(answer.mip_dual_bound))
+            if self.complete:  # chords are below f
+                self.lower = max(self.lower, answer.lower_bound)
             counts = np.round(answer.x[:J]).astype(np.int64)
             if self.cost(counts) < self.cost(best) or not best.any():
                 best = counts
@@ -287,7 +284,7 @@ class _Search:
             if time.perf_counter() > self.deadline:
                 break
             best, change = value, None
-            idle = self.fleet.count - np.bincount(kinds, weights=counts, minlength=len(self.fleet.kinds)).astype(np.int64)
+            idle = self.count - np.bincount(kinds, weights=counts, minlength=len(self.fleet.kinds)).astype(np.int64)
             k = counts @ slots
             now = np.array([self.waiting(q, int(n)) for q, n in enumerate(k)])
             for j in range(len(counts)):

@@ -9,7 +9,7 @@ from rota.model.job_types import HasJobTypes, JobType, Preemption, TimeUnit
 from rota.model.markovian import MarkovianArrivals
 from rota.model.phase_types import Coxian, Erlang, Exponential, Fitted, Hyperexponential, PhaseType, PhaseTypeFamily
 from rota.model.sizes import BoundedPareto, Deterministic, Empirical, LogNormal, Weibull
-from rota.model.spec import Spec, read_server, read_spec, read_system
+from rota.model.spec import FleetSpec, Spec, read_any_spec, read_server, read_spec, read_system
 from rota.model.system import System
 from rota.model.tables import system_from_dict, system_to_dict
 from rota.model.workload import Chunk, Workload
@@ -30,6 +30,7 @@ __all__ = [
     "Exponential",
     "Fitted",
     "Fleet",
+    "FleetSpec",
     "GeometricBatch",
     "GivenBatch",
     "HasJobTypes",
@@ -48,6 +49,7 @@ __all__ = [
     "Weibull",
     "Workload",
     "json_schema",
+    "read_any_spec",
     "read_server",
     "read_spec",
     "read_system",

@@ -21,7 +21,7 @@ from rota.model.live import LiveSettings
 from rota.model.system import System
 from rota.model.tables import parts_from_dict, system_to_dict
 
-__all__ = ["Spec", "parse_spec", "parse_system", "read_server", "read_spec", "read_system", "write_toml"]
+__all__ = ["FleetSpec", "Spec", "parse_spec", "parse_system", "read_any_spec", "read_server", "read_spec", "read_system", "write_toml"]
 
 
 @dataclass(frozen=True)
@@ -33,21 +33,35 @@ class Spec:
     text: str
 
 
+@dataclass(frozen=True)
+class FleetSpec:
+    """What the file of a fleet says: the fleet, and the text itself."""
+
+    fleet: Fleet
+    text: str
+
+
 def read_spec(path: str | Path) -> Spec:
     """Reads the file of a system of one server, once. Raises `BadSpec` with every problem at once."""
     return parse_spec(read_text(path), str(path))
 
 
-def read_system(path: str | Path) -> System | Fleet:
-    """Reads a system from its TOML file: a `Fleet` if it has [servers.NAME] tables. Raises `BadSpec` with every problem at once."""
+def read_any_spec(path: str | Path) -> Spec | FleetSpec:
+    """Reads the file of a server or of a fleet, once. Raises `BadSpec` with every problem at once."""
     text = read_text(path)
     raw = _tables(text, str(path))
     if "servers" not in raw:
-        return parse_spec(text, str(path)).system
+        return parse_spec(text, str(path))
     try:
-        return fleet_from_dict(raw)
+        return FleetSpec(fleet_from_dict(raw), text)
     except BadSpec as error:
         raise _located(error.problems, text, str(path)) from None
+
+
+def read_system(path: str | Path) -> System | Fleet:
+    """Reads a system from its TOML file: a `Fleet` if it has [servers.NAME] tables. Raises `BadSpec` with every problem at once."""
+    spec = read_any_spec(path)
+    return spec.fleet if isinstance(spec, FleetSpec) else spec.system
 
 
 def read_server(path: str | Path) -> System:

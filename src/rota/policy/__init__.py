@@ -5,9 +5,11 @@ from rota.policy.codec import policy_from_dict, policy_to_dict
 from rota.policy.custom import Custom
 from rota.policy.designed import DESIGNED_NAMES, design_named, register_designed
 from rota.policy.files import policy_from_json, policy_to_json, read_policy, save_policy
+from rota.policy.fleet_plan_file import FleetPlanFile, fleet_plan_file_from_json, fleet_plan_file_to_json, read_fleet_plan_file
 from rota.policy.improved import Improved
 from rota.policy.lookup import as_policies, as_policy
 from rota.policy.msr import MSR, EmptySlots, Opening, Route, is_strongly_connected, msr_name, repeats_itself, stationary_law
+from rota.policy.partly_pinned import PartlyPinned
 from rota.policy.pinned import Pinned
 from rota.policy.plan_file import PlanFile, plan_file_from_json, plan_file_to_json, read_plan_file
 from rota.policy.queue_order import EASY, FCFS, FirstFit, ServerFilling
@@ -29,10 +31,12 @@ __all__ = [
     "Custom",
     "EmptySlots",
     "FirstFit",
+    "FleetPlanFile",
     "Improved",
     "MaxWeight",
     "MostServersFirst",
     "Opening",
+    "PartlyPinned",
     "Pinned",
     "PlanFile",
     "Policy",
@@ -48,6 +52,8 @@ __all__ = [
     "as_policy",
     "design_named",
     "draws",
+    "fleet_plan_file_from_json",
+    "fleet_plan_file_to_json",
     "is_strongly_connected",
     "msr_name",
     "plan_file_from_json",
@@ -58,6 +64,7 @@ __all__ = [
     "policy_to_dict",
     "policy_to_json",
     "preempts",
+    "read_fleet_plan_file",
     "read_plan_file",
     "read_policy",
     "record_named",

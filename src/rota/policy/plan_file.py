@@ -23,7 +23,7 @@ from rota.policy.improved import Improved
 from rota.policy.msr import MSR
 from rota.policy.registry import Policy
 
-__all__ = ["PLAN_VERSION", "PlanFile", "plan_file_from_json", "plan_file_to_json", "read_plan_file"]
+__all__ = ["PLAN_VERSION", "PlanFile", "is_predicted", "plan_file_from_json", "plan_file_to_json", "read_plan_file", "with_names"]
 
 PLAN_VERSION = 1
 
@@ -42,7 +42,7 @@ class PlanFile:
     predicted: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "policy", _with_names(self.policy, self.system.names))
+        object.__setattr__(self, "policy", with_names(self.policy, self.system.names))
         said = self.live.time_unit if "time_unit" in self.live.model_fields_set else None
         if self.system.time_unit is None and said is not None:
             object.__setattr__(self, "system", self.system.replace(time_unit=said))
@@ -58,7 +58,7 @@ class PlanFile:
         return replace(self, system=system, live=live)
 
 
-def _with_names(policy: Policy, names: tuple[str, ...]) -> Policy:
+def with_names(policy: Policy, names: tuple[str, ...]) -> Policy:
     """The policy with the names of the types, as a file has them."""
     if isinstance(policy, MSR) and policy.names is None:
         return policy.replace(names=names)
@@ -85,6 +85,9 @@ def plan_file_from_json(text: str, source: str | None = None) -> PlanFile:
     raw = parse_json(text, source)
     if isinstance(raw, dict) and "rota_policy" in raw and "rota_plan" not in raw:
         raise BadSpec([Problem("file", "is a policy and not a plan: rota serve SYSTEM.toml --policy FILE runs it")], source)
+    if isinstance(raw, dict) and "rota_fleet_plan" in raw:
+        rule = "is the plan of a fleet, and this takes that of one server: rota simulate FLEET.toml FILE takes it"
+        raise BadSpec([Problem("file", rule)], source)
     if not isinstance(raw, dict) or "rota_plan" not in raw:
         raise BadSpec([Problem("file", 'is not a plan of Rota: it needs "rota_plan": 1 (from: rota plan FILE)')], source)
     if wrong := version_problem("rota_plan", raw["rota_plan"], PLAN_VERSION, "rota plan FILE makes a new one"):
@@ -93,7 +96,7 @@ def plan_file_from_json(text: str, source: str | None = None) -> PlanFile:
     problems = [Problem(name, "is not a known key") for name in raw if name not in known]
     problems += [Problem(name, "is missing") for name in ("system", "policy") if not isinstance(raw.get(name), dict)]
     predicted = raw.get("predicted", {})
-    if not _is_predicted(predicted):
+    if not is_predicted(predicted):
         problems.append(Problem("predicted", "must be a table of numbers per type"))
     if not (raw.get("load") is None or _is_number(raw["load"])):
         problems.append(Problem("load", "must be a number", raw["load"]))
@@ -117,7 +120,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_predicted(value: object) -> bool:
+def is_predicted(value: object) -> bool:
+    """Whether this is a table of numbers per type."""
     return isinstance(value, dict) and all(
         isinstance(row, dict) and all(isinstance(key, str) and _is_number(number) for key, number in row.items()) for row in value.values()
     )

@@ -16,7 +16,7 @@ from rota.errors import BadSpec, Problem
 from rota.model import Fleet, System
 from rota.policy.msr import MSR
 
-__all__ = ["Split"]
+__all__ = ["Split", "checked_policies"]
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -30,9 +30,7 @@ class Split:
     split: Array
 
     def __init__(self, policies: Sequence[MSR | None], split: ArrayLike) -> None:
-        rule = "must be a list with a rota.MSR, or None, for each kind of server"
-        if not isinstance(policies, Iterable) or not all(policy is None or isinstance(policy, MSR) for policy in policies):
-            raise BadSpec([Problem("policies", rule, policies)])
+        policies = checked_policies(policies)
         parts: Array = np.array(split, dtype=np.float64)
         if parts.ndim != 2 or len(parts) != len(policies) or not (np.isfinite(parts).all() and (parts >= 0).all()):
             rule = f"needs {len(policies)} rows of numbers that are not negative, a row for each policy"
@@ -40,7 +38,7 @@ class Split:
         if (np.abs(parts.sum(axis=0) - 1) > 1e-9).any():
             raise BadSpec([Problem("split", "needs columns that sum to 1: every job goes somewhere", parts.sum(axis=0).tolist())])
         parts.flags.writeable = False
-        object.__setattr__(self, "policies", tuple(policies))
+        object.__setattr__(self, "policies", policies)
         object.__setattr__(self, "split", parts)
 
     def server(self, fleet: Fleet, c: int) -> System:
@@ -60,3 +58,10 @@ class Split:
 
     def __repr__(self) -> str:
         return f"<Split over {len(self.policies)} kinds of servers>"
+
+
+def checked_policies(policies: object) -> tuple[MSR | None, ...]:
+    """A rota for each kind of server, or None; anything else is refused."""
+    if not isinstance(policies, Iterable) or not all(policy is None or isinstance(policy, MSR) for policy in policies):
+        raise BadSpec([Problem("policies", "must be a list with a rota.MSR, or None, for each kind of server", policies)])
+    return tuple(policies)

@@ -9,6 +9,8 @@ from rota.report.distributions import (
     simulated_queue_lengths,
 )
 from rota.report.export import flat_table, latex_table, pandas_table, save_table
+from rota.report.fleet_charts import fleet_schedules, fleet_split, means_against_servers
+from rota.report.fleet_page import fleet_plan_html
 from rota.report.packing import schedule_table, schedules
 from rota.report.page import plan_html
 from rota.report.region import capacity_region, region_corners, region_points
@@ -27,11 +29,15 @@ __all__ = [
     "chart_html",
     "chart_script",
     "flat_table",
+    "fleet_plan_html",
+    "fleet_schedules",
+    "fleet_split",
     "gantt",
     "gantt_table",
     "latex_table",
     "library_script",
     "load_table",
+    "means_against_servers",
     "pandas_table",
     "plan_html",
     "policy_colour",

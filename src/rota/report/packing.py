@@ -6,6 +6,7 @@ beside it. The second part has an axis of its own, as it may be a few jobs of th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
     from rota.model import System
     from rota.policy import MSR
 
-__all__ = ["schedule_table", "schedules"]
+__all__ = ["SUBTITLE", "packed_panels", "schedule_table", "schedules", "segments"]
 
 _WIDTH = 520
 _BAR = 20  # pixels
 _LETTERS = 84  # in a line above a panel
+SUBTITLE = "bars: part of each resource in use, by job type; numbers: jobs that run at once"
 _NUMBER = 0.045  # of the width, which a number within a segment needs
 
 
@@ -35,10 +37,14 @@ def schedules(plan: Load | MSR | Adaptive, system: System, *, title: str = "What
     `common`: what all schedules have in common is a panel of its own, "always", and the others show only what they have beside it.
     """
     data = schedule_table(plan, system, common=common)
-    color = alt.Color("type:N", scale=type_colours(system.names), title=None, legend=alt.Legend(orient="bottom", columns=6))
-    y = alt.Y(
-        "resource:N", sort=list(system.resources), title=None, axis=alt.Axis(ticks=False, domain=False, labelPadding=6, labelLimit=160)
-    )
+    return styled(packed_panels(data, system.names, system.resources), title, SUBTITLE)
+
+
+def packed_panels(data: pl.DataFrame, names: Sequence[str], resources: Sequence[str]) -> Any:
+    """The panels of a table as `schedule_table` gives it; resources that a schedule has no rows of are left out of its panel."""
+    color = alt.Color("type:N", scale=type_colours(names), title=None, legend=alt.Legend(orient="bottom", columns=6))
+    axis = alt.Axis(ticks=False, domain=False, labelPadding=6, labelLimit=160)
+    y = alt.Y("resource:N", sort=list(resources), title=None, axis=axis)
     tooltip = ["schedule:N", "resource:N", "type:N", "jobs:Q", alt.Tooltip("share:Q", format=".1%")]
     panels = []
     labels = data.unique("schedule", maintain_order=True)[["schedule", "always"]].rows()
@@ -60,10 +66,9 @@ def schedules(plan: Load | MSR | Adaptive, system: System, *, title: str = "What
         count = alt.Chart(part.filter(pl.col("share") >= _NUMBER * widest)).mark_text(fontSize=11)
         count = count.encode(_moved(here, "middle"), y, text="jobs:Q", color=alt.Color("ink:N", scale=None))
         header = alt.TitleParams(wrap(label, _LETTERS), fontSize=13, fontWeight="normal", offset=5, anchor="start")
-        height = (_BAR + 6) * len(system.resources)
+        height = (_BAR + 6) * part["resource"].n_unique()
         panels.append((background + used + count).properties(width=_WIDTH, height=height, title=header))
-    chart = alt.vconcat(*panels, spacing=14).resolve_scale(color="shared")
-    return styled(chart, title, "bars: part of each resource in use, by job type; numbers: jobs that run at once")
+    return alt.vconcat(*panels, spacing=14).resolve_scale(color="shared")
 
 
 def _moved(x: Any, field: str) -> Any:
@@ -94,12 +99,18 @@ def schedule_table(plan: Load | MSR | Adaptive, system: System, *, common: bool 
         when += ", beside that" if always.any() and not first else ""
         label = f"{when}: {running or 'nothing'}{' more' if not running and always.any() else ''}"
         for r, resource in enumerate(system.resources):
-            begin, free = 0.0, 1.0 if first else 1.0 - float(always @ system.demand[:, r] / system.capacity[r])
-            for i, name in enumerate(system.names):
-                share = float(counts[i] * system.demand[i, r] / system.capacity[r])
-                row = {"schedule": label, "weight": weight, "always": first, "resource": resource, "free": free}
-                row |= {"type": name, "jobs": counts[i]}
-                place = {"share": share, "start": begin, "end": begin + share, "middle": begin + share / 2}
-                rows.append({**row, **place, "ink": text_colour(type_colour(i))})
-                begin += share
+            free = 1.0 if first else 1.0 - float(always @ system.demand[:, r] / system.capacity[r])
+            row = {"schedule": label, "weight": weight, "always": first, "resource": resource, "free": free}
+            rows += segments(row, system.names, counts, (system.demand[:, r] / system.capacity[r]).tolist())
     return pl.DataFrame(rows)
+
+
+def segments(row: dict[str, object], names: Sequence[str], counts: Sequence[int], needs: Sequence[float]) -> list[dict[str, object]]:
+    """The bar of a resource: a row per type, where its segment begins and ends. `needs`: the part of the resource that one job holds."""
+    rows, begin = [], 0.0
+    for i, (name, jobs, need) in enumerate(zip(names, counts, needs, strict=True)):
+        share = jobs * need
+        place = {"share": share, "start": begin, "end": begin + share, "middle": begin + share / 2}
+        rows.append({**row, "type": name, "jobs": jobs, **place, "ink": text_colour(type_colour(i))})
+        begin += share
+    return rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from html import escape
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +13,7 @@ from rota.policy import MSR, Adaptive, Improved, msr_name, policy_to_json
 from rota.report.against import response_times_against_load
 from rota.report.distributions import ccdf_table, response_time_ccdf
 from rota.report.packing import schedules
-from rota.report.page_parts import html_table, plus_minus, policies_side_by_side, value
-from rota.report.save import PAGE_POLICY, chart_script, library_script
+from rota.report.page_parts import chart_place, html_table, plus_minus, policies_side_by_side, value, whole_page
 from rota.study.plan_choice import title_of
 from rota.study.plan_objective import time_words
 from rota.study.plan_words import beside_the_paper, in_three, recommendation
@@ -23,9 +21,7 @@ from rota.study.plan_words import beside_the_paper, in_three, recommendation
 if TYPE_CHECKING:
     from rota.study import Plan
 
-__all__ = ["GENERATOR", "plan_html"]
-
-GENERATOR = '<meta name="generator" content="rota plan">'  # marks a page that may be overwritten
+__all__ = ["plan_html"]
 
 
 def plan_html(plan: Plan, *, source: str = "the system", command: str | None = None, spec: str | None = None) -> str:
@@ -47,33 +43,7 @@ def plan_html(plan: Plan, *, source: str = "the system", command: str | None = N
             _how(plan, command or f"rota plan {source} --jobs {plan.jobs} --seed {plan.seed}", spec or plan.system.to_toml()),
         ]
     )
-    drawing = "\n".join(chart_script(chart, name) for name, chart in charts.items())
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-{GENERATOR}
-<meta http-equiv="Content-Security-Policy" content="{PAGE_POLICY}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,">
-<title>Plan for {escape(source)}</title>
-<style>{files("rota.report").joinpath("page.css").read_text(encoding="utf-8")}</style>
-<script>{library_script()}</script>
-</head>
-<body>
-<main>
-{body}
-</main>
-<script>
-{drawing}
-</script>
-</body>
-</html>
-"""
-
-
-def _chart(name: str) -> str:
-    return f'<div class="chart"><div id="{name}"></div></div>'
+    return whole_page(f"Plan for {source}", body, charts)
 
 
 # ---------------------------------------------------------------------------------------------------------------- the answer
@@ -103,7 +73,7 @@ def _answer(plan: Plan, source: str) -> str:
 {lead}
 </header>
 <div class="tiles">{tiled}</div>
-{_chart("policies")}"""
+{chart_place("policies")}"""
 
 
 def _asked(plan: Plan) -> str:
@@ -182,7 +152,7 @@ def _queue_driven(plan: Plan, policy: Adaptive) -> str:
     return f"""<h2>The queue-driven rota to run</h2>
 <p>{sets} the server together. {rule}</p>
 <p>{escape(beside_the_paper(plan))}</p>
-{_chart("rota")}"""
+{chart_place("rota")}"""
 
 
 def _rota(plan: Plan) -> str:
@@ -203,7 +173,7 @@ def _rota(plan: Plan) -> str:
     return f"""<h2>{head}</h2>
 <p>{parts}{rate} This is {escape(name)}.{escape(role)}</p>
 <p>{escape(beside_the_paper(plan))}</p>
-{_chart("rota")}"""
+{chart_place("rota")}"""
 
 
 def _role(plan: Plan, shown: MSR) -> tuple[str, str]:
@@ -312,7 +282,7 @@ Differences{escape(of)} are to {escape(plan.recommended_name)} and on the same j
 ± is a 95% confidence interval.{escape(at_once)} {escape(plan.reason)}</p>
 {html_table(head, rows, chosen=chosen)}
 <p class="note">{"Preemptions per unit of time." if stops else "No policy stops a job."}{escape(_above(plan))}</p>{remark}{errors}
-{_chart("tails")}"""
+{chart_place("tails")}"""
 
 
 def _above(plan: Plan) -> str:
@@ -342,7 +312,7 @@ def _growth(plan: Plan) -> str:
     today = plan.by_load["load"].unique(maintain_order=True).to_list().index(load)
     return f"""<h2>If load grows</h2>
 <p>The same mix of jobs at other arrival rates; rotas are redesigned for each load. {plan.grid_jobs:,} jobs at each load but today's.</p>
-{_chart("loads")}
+{chart_place("loads")}
 {limits}
 <h3>Mean response time by load</h3>
 {html_table(["load", *names], by_load, chosen=today)}

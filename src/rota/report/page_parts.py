@@ -1,24 +1,59 @@
-"""Parts of the plan's page: tables as HTML, and the chart that shows all policies side by side."""
+"""Parts of a plan's page: the page around them, tables as HTML, and the chart that shows all policies side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import numpy as np
 import polars as pl
 
+from rota.report.save import PAGE_POLICY, chart_script, library_script
 from rota.report.style import GREY, INK, TIME, log_axis, number, policy_colours, styled
 
 if TYPE_CHECKING:
     from rota.study import Plan
 
-__all__ = ["html_table", "plus_minus", "policies_side_by_side", "value"]
+__all__ = ["GENERATOR", "chart_place", "html_table", "means_side_by_side", "plus_minus", "policies_side_by_side", "value", "whole_page"]
 
+GENERATOR = '<meta name="generator" content="rota plan">'  # marks a page that may be overwritten
 _WIDTH = 640
 _ROW = 30
+
+
+def whole_page(title: str, body: str, charts: Mapping[str, Any]) -> str:
+    """One file that loads nothing: the body, and the charts drawn into their places (`chart_place`)."""
+    drawing = "\n".join(chart_script(chart, name) for name, chart in charts.items())
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+{GENERATOR}
+<meta http-equiv="Content-Security-Policy" content="{PAGE_POLICY}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>{escape(title)}</title>
+<style>{files("rota.report").joinpath("page.css").read_text(encoding="utf-8")}</style>
+<script>{library_script()}</script>
+</head>
+<body>
+<main>
+{body}
+</main>
+<script>
+{drawing}
+</script>
+</body>
+</html>
+"""
+
+
+def chart_place(name: str) -> str:
+    """Where the chart of this name is drawn."""
+    return f'<div class="chart"><div id="{name}"></div></div>'
 
 
 def value(x: float | None, digits: int = 3) -> str:
@@ -45,12 +80,19 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequ
 
 def policies_side_by_side(plan: Plan) -> Any:
     """Mean response time of every policy at the system's own load, with its interval, and how long the slowest 1 % of the jobs take."""
-    table = plan.table().with_columns(known=pl.col("stable") & pl.col("mean_response_time").is_not_nan())
+    best = plan.optimum.reference
+    said = "" if best is None else f"; dashed: {'the best possible mean' if plan.optimum.settled else 'no mean can be below'}"
+    title = f"How long jobs take at today's load, {plan.load.load:.3g}"
+    return means_side_by_side(plan.table(), best, title, f"{said}. {plan.jobs:,} jobs each")
+
+
+def means_side_by_side(table: pl.DataFrame, best: float | None, title: str, said: str) -> Any:
+    """A row per policy, or what the column `policy` names, of a plan's table; a dashed line at the mean that is `best`."""
+    table = table.with_columns(known=pl.col("stable") & pl.col("mean_response_time").is_not_nan())
     settled = table.filter("known").sort("mean_response_time")
     names = [*settled["policy"].to_list(), *table.filter(~pl.col("known"))["policy"].to_list()]
     # Intervals of half the mean or more are cut off: on a logarithmic axis they would squeeze everything else.
     low, high = float(np.asarray(settled["mean_response_time"].min())) / 2, float(np.asarray(settled["p99"].max())) * 1.4
-    best = plan.optimum.reference
     low = low if best is None else min(low, 0.9 * best)
     data = table.with_columns(
         floor=pl.max_horizontal(pl.col("mean_response_time") - pl.col("interval"), pl.lit(low)),
@@ -81,7 +123,5 @@ def policies_side_by_side(plan: Plan) -> Any:
     if best is not None:
         line = alt.Chart(pl.DataFrame({"best": [best]})).mark_rule(color=GREY, strokeDash=[5, 4])
         layers.insert(0, line.encode(x("best")))
-    said = "" if best is None else f"; dashed: {'the best possible mean' if plan.optimum.settled else 'no mean can be below'}"
-    subtitle = f"points: mean; thick bars: 95% confidence; ticks: 99% of the jobs are faster{said}. {plan.jobs:,} jobs each"
-    title = f"How long jobs take at today's load, {plan.load.load:.3g}"
+    subtitle = f"points: mean; thick bars: 95% confidence; ticks: 99% of the jobs are faster{said}"
     return styled(alt.layer(*layers), title, subtitle, width=_WIDTH, height=(_ROW + 4) * len(names))

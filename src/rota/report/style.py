@@ -92,9 +92,9 @@ CONFIG: dict[str, Any] = {
 def policy_colour(name: str) -> str:
     """The colour of a policy, the same in every chart; a policy of another name has one that depends on its name only.
 
-    "nMSR (1)", the first of several in a comparison, is drawn as "nMSR".
+    "nMSR (1)", the first of several in a comparison, is drawn as "nMSR", and so is "nMSR, jsq", with a dispatch rule.
     """
-    name = name.removesuffix(" (1)")
+    name = name.removesuffix(" (1)").partition(", ")[0]
     record = record_named(name)
     return record.colour if record is not None else _OTHER_COLOURS[_hash(name) % len(_OTHER_COLOURS)]
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from rota.arguments import is_real, parse_duration
 from rota.errors import BadSpec, Problem
-from rota.model import System
+from rota.model import Fleet, System
 from rota.simulation import Difference, Result, compare_pair, compare_relative
 from rota.simulation.result import JOBS, RELATIVE
 from rota.simulation.statistics import ratio_interval, widening
@@ -100,15 +100,20 @@ def measure_of(objective: str) -> Measure:
     return _MEASURES[objective]
 
 
-def checked_limits(system: System, limits: Mapping[str, float | str] | None, place: str = "limits") -> dict[str, float]:
-    """Limits by type, in the system's unit of time: numbers, or durations as "12h" where the system says its unit."""
+def checked_limits(
+    system: System | Fleet, limits: Mapping[str, float | str] | None, place: str = "limits", also: tuple[str, ...] = ()
+) -> dict[str, float]:
+    """Limits by type, in the system's unit of time: numbers, or durations as "12h" where the system says its unit.
+
+    `also`: names that may have a limit beside the types.
+    """
     if limits is not None and not isinstance(limits, Mapping):
         raise BadSpec([Problem(place, 'must be a table by type, as {"train": 12.0}', limits)])
     found, problems = {}, []
     for name, limit in (limits or {}).items():
         where = f"{place}.{name}"
-        if name not in system.names:
-            problems.append(Problem(where, f"no such type (there are: {', '.join(system.names)})"))
+        if name not in (*system.names, *also):
+            problems.append(Problem(where, f"no such type (there are: {', '.join((*system.names, *also))})"))
             continue
         try:
             value = parse_duration(limit, where, system.unit_s) if isinstance(limit, str) else limit
@@ -124,7 +129,7 @@ def checked_limits(system: System, limits: Mapping[str, float | str] | None, pla
     return found
 
 
-def time_words(system: System, mean: float, interval: float | None = None) -> str:
+def time_words(system: System | Fleet, mean: float, interval: float | None = None) -> str:
     """A time with its interval, and with its unit if the system says one: `42.1 ± 3.2 h`."""
     spread = "" if interval is None else f" ± {interval:.2g}"
     return f"{mean:.3g}{spread}" + (f" {system.time_unit}" if system.time_unit is not None else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rota.simulation import SimulationProgress
@@ -34,10 +34,10 @@ class PlanProgress:
 
 
 class Telling:
-    """Reports progress. `policies`: how many are compared."""
+    """Reports progress. `policies`: how many are compared. `begins`: the stages, by the part of the time that has gone when they begin."""
 
-    def __init__(self, progress: Callable[[PlanProgress], None] | None) -> None:
-        self._progress, self._began = progress, time.perf_counter()
+    def __init__(self, progress: Callable[[PlanProgress], None] | None, begins: Mapping[str, float] = _BEGINS) -> None:
+        self._progress, self._began, self._begins = progress, time.perf_counter(), begins
         self._stage, self._furthest = "load", 0.0
         self._done: dict[str, int] = {}
         self.policies = 1
@@ -55,8 +55,8 @@ class Telling:
 
     def tell(self, step: str, share: float, *, compiling: bool = False) -> None:
         """What is done now; `share`: of the stage."""
-        names = list(_BEGINS)
-        low, high = _BEGINS[self._stage], _BEGINS[names[names.index(self._stage) + 1]]
+        names = list(self._begins)
+        low, high = self._begins[self._stage], self._begins[names[names.index(self._stage) + 1]]
         self._furthest = max(self._furthest, low + (high - low) * min(share, 1.0))
         if self._progress is not None:
             self._progress(PlanProgress(step, self.time_s, compiling, self._furthest))

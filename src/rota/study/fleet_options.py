@@ -1,0 +1,122 @@
+"""What the plan of a fleet compares: a policy that every server runs with a dispatch rule, or a design of the whole fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rota.analysis import PinnedAnalysis, analyze
+from rota.arrays import Array
+from rota.capacity import FleetLoad
+from rota.design import design_pinned, design_split
+from rota.errors import Infeasible, RotaError
+from rota.model import Dispatch, Fleet
+from rota.model.dispatch import make_dispatch
+from rota.policy import FirstFit, MaxWeight, Pinned, Policy, Split, policy_name, record_of
+
+__all__ = ["FleetOption", "Known", "baseline_of", "known_of", "lower_bound", "options_of", "redesigned"]
+
+# From the one that knows least of the servers to the one that knows most.
+_RULES = ("random", "power-of-d", "jsq", "best-fit", "least-wait", "pull")
+_BY_RULE = {
+    "random": "send jobs to servers at random",
+    "round-robin": "send jobs to the servers in turn",
+    "pull": "keep one queue from which servers pull",
+}
+
+
+@dataclass(frozen=True)
+class Known:
+    """What exact analysis says: E[T_i] of each type (K,), and the mean over all jobs."""
+
+    response_time: Array
+    mean_response_time: float
+
+
+@dataclass(frozen=True, eq=False)
+class FleetOption:
+    """A policy, by kind or the same for all servers, or a design of the whole fleet; and the dispatch rule. `known`: its exact values."""
+
+    name: str
+    policy: Policy | Pinned | Split | Mapping[str, Policy | None]
+    dispatch: Dispatch
+    known: Known | None = None
+
+    @property
+    def title(self) -> str:
+        """What to do, in a sentence that begins with a verb."""
+        if isinstance(self.policy, Pinned):
+            return "Pin the servers, each to one set of jobs,"
+        if isinstance(self.policy, Split):
+            return "Let every server follow the rota of its kind and send jobs to servers at random"
+        own = "the policy of its kind" if isinstance(self.policy, Mapping) else record_of(self.policy).title
+        return f"Run {own} on every server and {_BY_RULE.get(self.dispatch.rule, f'dispatch by {self.dispatch.rule}')}"
+
+
+def option_name(policy: Policy, dispatch: Dispatch) -> str:
+    """The short name of a policy with a rule."""
+    rule = dispatch.rule if dispatch.d in (None, 2) else f"{dispatch.rule} {dispatch.d}"
+    return f"{policy_name(policy)}, {rule}"
+
+
+def options_of(fleet: Fleet, load: FleetLoad, *, time_limit_s: float) -> tuple[list[FleetOption], dict[str, str]]:
+    """What to compare, from the simplest to the most complex; and, by name, why a design is not among it."""
+    policies: list[Policy] = [FirstFit(), MaxWeight(fleet.preemption if fleet.preemption == "full" else "none")]
+    rules = [make_dispatch(rule) for rule in _RULES]
+    own = fleet.dispatch
+    if own is not None and own.rule != "pinned" and own not in rules:
+        rules.insert(1, own)
+    found = [FleetOption(option_name(policy, rule), policy, rule) for policy in policies for rule in rules]
+    left_out: dict[str, str] = {}
+    for name, policy_rule in (("pinned", "pinned"), ("split rotas", "random")):
+        try:
+            found.append(redesigned(FleetOption(name, _NONE, make_dispatch(policy_rule)), fleet, load, time_limit_s=time_limit_s))
+        except RotaError as error:
+            left_out[name] = str(error)
+    return found, left_out
+
+
+_NONE = FirstFit()  # in the place of a design that is not made yet
+
+
+def redesigned(option: FleetOption, fleet: Fleet, load: FleetLoad, *, time_limit_s: float = 5.0) -> FleetOption:
+    """The option for another fleet: a design is made anew, and analyzed; a policy stays as it is."""
+    if option.name == "pinned":
+        design: Pinned | Split = design_pinned(fleet, load=load, time_limit_s=time_limit_s)
+    elif option.name == "split rotas":
+        design = design_split(fleet, load=load, time_limit_s=time_limit_s)
+    else:
+        return option
+    return replace(option, policy=design, known=known_of(fleet, design))
+
+
+def known_of(fleet: Fleet, design: Pinned | Split) -> Known | None:
+    """The exact values of a design; None where sizes or arrivals do not allow them."""
+    try:
+        answer = analyze(fleet, design)
+        return Known(answer.response_time, answer.mean_response_time)
+    except Infeasible:
+        return None
+
+
+def baseline_of(fleet: Fleet, names: Mapping[str, object]) -> str | None:
+    """What the file itself says: First-Fit with its rule, or pinned servers; None if it has no rule."""
+    if fleet.dispatch is None:
+        return None
+    name = "pinned" if fleet.dispatch.rule == "pinned" else option_name(FirstFit(), fleet.dispatch)
+    return name if name in names else None
+
+
+def lower_bound(fleet: Fleet) -> float | None:
+    """A bound on the mean response time of every dispatcher and policy (`rota.PinnedAnalysis`); None unless arrivals are Poisson and
+    sizes exponential, for which it is proved.
+    """
+    from rota.model import Exponential
+
+    if fleet.bursty or not all(isinstance(size, Exponential) for size in fleet.sizes):
+        return None
+    C, K = len(fleet.kinds), len(fleet.names)
+    nothing = Pinned([], np.zeros((0, K)), [], np.zeros((C, K)))
+    return PinnedAnalysis(fleet, nothing).lower_bound
