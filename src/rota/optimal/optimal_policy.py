@@ -4,7 +4,8 @@ On a truncation the values of the best decisions are found by policy iteration (
 quadratic function, which makes the least one-step difference a bound on every policy (`rota.optimal.continuation`). That function is
 below what jobs beyond the edge really cost, so decisions near the edge are too careless of them: the table keeps the inner part only. Its
 stationary law on the truncation gives its mean. If that is near the bound and the law has little weight at the edge, the answer is settled;
-else the truncation is enlarged where there is weight.
+else the truncation is enlarged where there is weight. Where the edge of a type is so near that little is proved beyond it, that edge is moved
+out first.
 """
 
 from __future__ import annotations
