@@ -183,16 +183,20 @@ def test_the_bound_is_the_least_difference_of_all_states(preemption, load):
                 options.append(R * (at(q, v) - at(q, u)) + drift)
         return min(options)
 
-    def least(beyond):
-        states = itertools.product(*(range(n + beyond + 1) for n in N))
+    def least(beyond, at_least=(0, 0)):
+        states = itertools.product(*(range(low, n + beyond + 1) for low, n in zip(at_least, N, strict=True)))
         running = [(0, 0)] if preemptive else schedules
         return min(difference(q, u) for q in states for u in running if all(a <= min(b, n) for a, b, n in zip(u, q, N, strict=True)))
 
     kind = with_preemption if preemptive else without_preemption
-    inside, _, proved = kind.backup(found.space, found.values, found.choice.copy(), R)
+    edge = np.zeros(2)
+    inside, _, proved = kind.backup(found.space, found.values, found.choice.copy(), R, edge)
     assert least(0) == pytest.approx(inside, abs=1e-9)
     assert least(1) == pytest.approx(proved, abs=1e-9)
     assert least(3) == pytest.approx(proved, abs=1e-9)
+    assert min(inside, *edge) == pytest.approx(proved, abs=1e-12)
+    for i in range(2):  # with a job of type i beyond
+        assert least(1, at_least=step(tuple(0 * N), i, int(N[i]) + 1)) == pytest.approx(edge[i], abs=1e-9)
 
 
 @PREEMPTION

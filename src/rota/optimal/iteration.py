@@ -28,10 +28,11 @@ __all__ = ["BYTES_PER_VALUE", "Solved", "solve", "values_of"]
 
 BYTES_PER_VALUE = 240  # a decision, the values, and the vectors of GMRES
 _STEPS = 300
+_COARSE, _LACK = 0.05, 0.1  # with such a gap of the bounds, the proof lacks this part of the lower one because of an edge that is too near
 _PRODUCTS, _SHARE = 20, 0.1  # of GMRES in a step: at most so many, until the residual is this part; the decisions change anyway
 
 Progress = Callable[[str], None]
-Stopped = Literal["gap", "time", "interrupt"]
+Stopped = Literal["gap", "edge", "time", "interrupt"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,8 @@ class Solved:
     """Values and decisions on a truncation, and the bounds on the mean number of jobs there.
 
     The best policy of the truncated system has a mean cost from `least` to `largest`; no policy without truncation has one below `proved`.
-    `stopped` says what ended the iteration: "gap", "time" or "interrupt".
+    `edge` (K,) is the least one-step difference with a job of each type beyond the edge. `stopped` says what ended the iteration: "gap",
+    "edge" (`lacking` says which), "time" or "interrupt".
     """
 
     space: StateSpace
@@ -48,6 +50,7 @@ class Solved:
     least: float
     largest: float
     proved: float
+    edge: Array
     sweeps: int
     stopped: Stopped
 
@@ -55,6 +58,11 @@ class Solved:
     def gap(self) -> float:
         """The width of the bounds relative to the upper one."""
         return (self.largest - self.least) / self.largest
+
+    @property
+    def lacking(self) -> NDArray[np.bool_]:
+        """The types (K,) whose edge is too near: the values that go on beyond it are so wrong there that little is proved."""
+        return np.asarray(self.edge < (1 - _LACK) * self.least)
 
 
 def values_of(space: StateSpace, preemptive: bool) -> int:
@@ -69,16 +77,18 @@ def solve(
     start: Array,
     until: float = np.inf,
     progress: Progress | None = None,
+    give_up: bool = False,
 ) -> Solved:
     """Solves, from values to start with, until the relative gap of the bounds is small or the clock (`time.monotonic`) is past `until`.
 
+    `give_up`: also when it is plain that the edge of some types is too near for a proof.
     Raises `OutOfTime` if that was before the first step was done.
     """
     kind: ModuleType = with_preemption if preemptive else without_preemption
     n = values_of(space, preemptive)
     W = start.copy()
     choice = np.zeros(n, dtype=np.int16)
-    rate = space.uniform_rate
+    rate, edge = space.uniform_rate, np.empty(len(space.truncation))
     sweeps, most = 0, -np.inf
 
     def pair(values: Array, improve: bool, cost: float = 1.0) -> Array:
@@ -101,13 +111,16 @@ def solve(
         for _ in range(_STEPS):
             pair(W, True)
             pair(W, True)
-            least, largest, proved = kind.backup(space, W, choice, rate)
+            least, largest, proved = kind.backup(space, W, choice, rate, edge)
             most = max(most, float(proved))
             if best is None or largest - least < best.largest - best.least:
-                best = Solved(space, W.copy(), choice.copy(), float(least), float(largest), most, sweeps, "gap")
+                best = Solved(space, W.copy(), choice.copy(), float(least), float(largest), most, edge.copy(), sweeps, "gap")
             if progress is not None:
                 progress(f"{n:,} values, {sweeps} pairs of sweeps, bounds {least:.5g} to {largest:.5g}")
             if best.gap <= gap:
+                break
+            if give_up and best.gap <= _COARSE and best.lacking.any():
+                stopped = "edge"
                 break
             for _ in range(3):
                 pair(W, False)

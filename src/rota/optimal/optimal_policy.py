@@ -4,7 +4,8 @@ On a truncation the values of the best decisions are found by policy iteration (
 quadratic function, which makes the least one-step difference a bound on every policy (`rota.optimal.continuation`). That function is
 below what jobs beyond the edge really cost, so decisions near the edge are too careless of them: the table keeps the inner part only. Its
 stationary law on the truncation gives its mean. If that is near the bound and the law has little weight at the edge, the answer is settled;
-else the truncation is enlarged where there is weight.
+else the truncation is enlarged where there is weight. Where the edge of a type is so near that little is proved beyond it, that edge is moved
+out first.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ Stopped = Literal["settled", "truncation", "memory", "time", "interrupt"]
 _SOLVER_SHARE = 0.1  # of the accuracy, for the gap of the bounds
 _SOLVER_TIME = 0.7  # of the time that is left, for the values on one truncation; the rest is for the law of the table
 _GOOD_ENOUGH = 0.02  # the gap of the bounds with which decisions are taken that the time limit ended
+_FURTHER = 1.5  # of an edge that is too near for a proof
 _KEPT = 0.6  # of the truncation, in the table
 _LAW_ERROR, _LAW_SHARE = 1e-8, 1e-5  # the flow out of balance: at most, and as a part of the accuracy
 
@@ -169,9 +171,13 @@ def optimal_policy(
             )
             now = time.monotonic()
             solver_until = now + _SOLVER_TIME * (until - now)
-            solved, delta = _solved(space, load, delta, preemptive, _SOLVER_SHARE * accuracy, start, solver_until, tell)
+            give_up = truncation is None and found is not None
+            solved, delta = _solved(space, load, delta, preemptive, _SOLVER_SHARE * accuracy, start, solver_until, tell, give_up)
             iterations += solved.sweeps
             bound = max(bound, solved.proved / float(system.arrival_rate.sum()))
+            if solved.stopped == "edge":
+                N = np.where(solved.lacking, np.ceil(_FURTHER * N), N).astype(np.int64)
+                continue
             if found is not None and (solved.stopped == "interrupt" or solved.gap > _GOOD_ENOUGH):
                 return best_so_far("interrupt" if solved.stopped == "interrupt" else "time")
             tell("the law of the table")
@@ -202,13 +208,14 @@ def _solved(
     start: Array,
     until: float,
     tell: Callable[[str], None],
+    give_up: bool,
 ) -> tuple[Solved, float]:
     """Values on one truncation, with a δ that makes the bound large, and this δ (`rota.optimal.continuation`).
 
     Beyond the edge the least difference rises by as much as δ, and within it falls: by some share of that, for which a second δ is tried.
     The bound is largest where the two meet.
     """
-    solved = solve(space, preemptive, gap, start, until, tell)
+    solved = solve(space, preemptive, gap, start, until, tell, give_up)
     proved, sweeps, least, tried = solved.proved, solved.sweeps, solved.least, delta
     lacks = least - proved
     share = 0.0

@@ -61,20 +61,21 @@ def sweep(space: StateSpace, h: Array, choice: NDArray[np.int16], improve: bool,
 
 
 @compiled
-def backup(space: StateSpace, h: Array, choice: NDArray[np.int16], rate: float) -> tuple[float, float, float]:
+def backup(space: StateSpace, h: Array, choice: NDArray[np.int16], rate: float, edge: Array) -> tuple[float, float, float]:
     """The least and largest one-step difference R (Th − h) of the process made uniform with rate R, and the decisions that attain Th.
 
     R (Th − h)(q) = c(q) + Σ λ_i (h(q + e_i) − h(q)) + min_u Σ u_i μ_i (h(q − e_i) − h(q)),   u ≤ q
     For any h the mean number of jobs under the best policy of the truncated system and under these decisions is between the two. The least
     difference takes of a maximal schedule only the types that it pays to serve, so no schedule is left out. The formula does not need R.
     The third number is the least difference with the states one job beyond the edge, along any types that are at it, by
-    `rota.optimal.continuation`.
+    `rota.optimal.continuation`; `edge` (K,) gets the least of those with a job of each type beyond it.
     """
     lam, mu, N, stride = space.arrival_rate, space.service_rate, space.truncation, space.stride
     maximal = space.maximal
     M, K = maximal.shape
     present, pull = np.zeros(K, dtype=np.int64), np.zeros(K)
     least, largest, beyond = np.inf, -np.inf, np.inf
+    edge[:] = np.inf
     for j in range(space.size):
         if j > 0:
             move_on(present, N, True)
@@ -107,6 +108,9 @@ def backup(space: StateSpace, h: Array, choice: NDArray[np.int16], rate: float) 
                     if mask == 0:
                         choice[j] = m
             beyond = min(beyond, drift + bound)
+            for i in range(K):
+                if mask >> i & 1:
+                    edge[i] = min(edge[i], drift + bound)
             if mask == 0:
                 least, largest = min(least, drift + bound), max(largest, drift + best)
     return least, largest, beyond

@@ -84,12 +84,13 @@ def sweep(space: StateSpace, W: Array, choice: NDArray[np.int16], improve: bool,
 
 
 @compiled
-def backup(space: StateSpace, W: Array, choice: NDArray[np.int16], rate: float) -> tuple[float, float, float]:
+def backup(space: StateSpace, W: Array, choice: NDArray[np.int16], rate: float, edge: Array) -> tuple[float, float, float]:
     """The least and largest one-step difference R (TW − W) of the process made uniform with rate R, and the decisions that attain TW.
 
     TW(q, u) = min_{u' ≥ u} W(q, u') + (1/R) (c(q) + Σ λ_i (W(q + e_i, u') − W(q, u')) + Σ u'_i μ_i (W(q − e_i, u' − e_i) − W(q, u')))
     For any W the mean number of jobs under the best policy of the truncated system and under these decisions is between the two. The third
     number is the least difference with the states one job beyond the edge, along any types that are at it, by `rota.optimal.continuation`.
+    `edge` (K,) gets the least of those with a job of each type beyond it.
     """
     lam, N, stride = space.arrival_rate, space.truncation, space.stride
     u, ends, starts = space.schedules, space.ends, space.starts
@@ -97,6 +98,7 @@ def backup(space: StateSpace, W: Array, choice: NDArray[np.int16], rate: float) 
     present = np.zeros(K, dtype=np.int64)
     after, pull = np.zeros(S), np.zeros(K)
     least, largest, beyond = np.inf, -np.inf, np.inf
+    edge[:] = np.inf
     for j in range(space.size):
         if j > 0:
             move_on(present, N, True)
@@ -131,6 +133,9 @@ def backup(space: StateSpace, W: Array, choice: NDArray[np.int16], rate: float) 
                 after[s] = value
                 difference = rate * (value - W[at])
                 beyond = min(beyond, difference)
+                for i in range(K):
+                    if mask >> i & 1:
+                        edge[i] = min(edge[i], difference)
                 if mask == 0:
                     choice[at] = best
                     least, largest = min(least, difference), max(largest, difference)

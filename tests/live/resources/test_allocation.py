@@ -133,6 +133,20 @@ def test_cores_that_a_stop_does_not_release() -> None:
     assert other.free("cores") == tuple(OWN)
 
 
+def test_two_suspended_jobs_of_the_same_cores() -> None:
+    """A plan released their cores, the next does not: each of them resumes when the other does not run."""
+    system = rota.System([CORES], [[1]], [0.1], [1.0], resources=("cores",))
+    server, jobs = Allocation(system, LiveSettings(releasable={"cores": False})), [job(1), job(2)]
+    for one in jobs:
+        one.state, one.share = JobState.SUSPENDED, {"cores": list(OWN)}
+        server.hold(one)
+    for one in reversed(jobs):
+        server.resume(one)
+        assert (one.share["cores"], server.free("cores")) == (OWN, ())
+        server.release(one)
+    assert server.free("cores") == tuple(OWN)
+
+
 @pytest.mark.parametrize("name", ["gpus", "GPUs", "gpu"])
 def test_devices_cannot_be_released(name: str) -> None:
     """A suspended process keeps its devices, however their resource is written."""

@@ -364,7 +364,7 @@ def in_state(scheduler, state):
 
 @pytest.mark.parametrize("restart", [False, True], ids=["swap", "new daemon"])
 def test_suspended_jobs_that_keep_more_than_there_is(restart):
-    """A plan releases cells and suspends seven jobs of twelve cells; the next keeps cells. They go on as they fit, and the server is not stuck."""
+    """Seven jobs of twelve cells are suspended, and the next plan does not release cells: they go on as they fit, all the rest after."""
     scheduler = floor_of(cells(), releasable=[True])
     for kind, ids in ((0, range(1, 7)), (2, range(7, 60)), (1, range(100, 200))):
         for id in ids:
@@ -396,7 +396,7 @@ def test_an_own_job_that_keeps_more_than_there_is():
 
 
 def test_who_was_stopped_waits_behind_the_suspended():
-    """Job 1 was told to stop under this plan, and jobs 2 and 3 were suspended under another: they go on before it, and free what they keep."""
+    """Job 1 was told to stop; jobs 2 and 3 were suspended under another plan: they go on before it, and free what they keep."""
     scheduler = Scheduler(cells(), as_policy("max-weight"), seeded(np.random.SeedSequence(1)), stop="requeue", releasable=[False])
     for id, state in ((1, JobState.STOPPING), (2, JobState.SUSPENDED), (3, JobState.SUSPENDED), (4, JobState.WAITING)):
         scheduler.put(id, 0, state=state)

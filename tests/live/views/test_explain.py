@@ -49,13 +49,17 @@ def test_first_come_first_served(tmp_path):
             assert (await said(after_many)).endswith(f", {many[19]} and 10 more to end.")
             assert (await said(second)).startswith("It needs 1 slots (0 free). It starts within ")
             assert (await said(third)).startswith("1 job of type small is before it. It needs 1 slots (0 free).")
+            asked = time.time()
             last = await service.explain(fourth)
+            assert last.as_of is not None
+            assert asked <= last.as_of <= time.time()  # its times count from the answer, not from the question
             assert last.text.startswith("2 jobs of type small are before it.")
             assert (last.id, last.state, last.ahead, last.runs, last.method) == (fourth, "waiting", 2, 99, "simulation")
             assert last.text.endswith(" with 95 % (by 99 simulated futures).")
             assert 0 < last.start_median_s <= last.start_p80_s <= last.start_p90_s <= last.start_p95_s < 20
             assert last.at_least == []
             assert (await service.explain(first)).start_median_s is None
+            assert (await service.explain(first)).as_of is None
             with pytest.raises(NoSuchJob):
                 await service.explain(99)
 
@@ -208,7 +212,7 @@ def test_the_words_of_a_forecast(starts, says, bounds):
     found = with_forecast(NOW, starts, 1e9)
     assert found.text == f"It waits. {says}"
     assert found.at_least == bounds
-    assert (found.ahead, found.runs, found.method) == (3, starts.runs, "simulation")
+    assert (found.ahead, found.runs, found.method, found.as_of) == (3, starts.runs, "simulation", 1e9)
 
 
 def test_without_a_future_nothing_is_said():

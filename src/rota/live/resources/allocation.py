@@ -107,11 +107,11 @@ class Allocation:
             self._lent.discard((job.id, name))
 
     def hold(self, job: Job) -> None:
-        """Notes the share of a job that an earlier daemon started. Suspended jobs come last: others may have their cores by now."""
+        """Notes the share of a job that an earlier daemon started. Others may have the cores of a suspended one: it resumes on any."""
         for name, share in job.share.items():
             if (kind := self._numbered.get(name)) is None:
                 continue
-            if job.state == JobState.SUSPENDED and not kind.kept and (name in self._released or not kind.are_free(share)):
+            if job.state == JobState.SUSPENDED and not kind.kept:
                 self._lent.add((job.id, name))
             else:
                 kind.hold(share)

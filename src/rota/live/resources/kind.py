@@ -86,10 +86,6 @@ class Kind:
         """The share of a job that gave its share back when suspended and resumes: the same numbers if they are free, else others."""
         return None
 
-    def are_free(self, share: Sequence[int]) -> bool:
-        """Whether no job has any part of this share."""
-        return True
-
     def take_over(self, before: Kind) -> None:
         """Takes over from another object for the same resource."""
 

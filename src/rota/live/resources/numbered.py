@@ -39,10 +39,6 @@ class Pool:
             raise ValueError(f"{sorted(twice)} are taken already")
         self._free -= ours
 
-    def are_free(self, ids: Iterable[int]) -> bool:
-        """Whether all of these are free; numbers outside the pool are ignored."""
-        return set(ids) & set(self.ids) <= self._free
-
     def give_back(self, ids: Iterable[int]) -> None:
         """Gives numbers back."""
         ours = set(ids) & set(self.ids)
@@ -84,10 +80,6 @@ class Numbered(Kind):
     def take_again(self, share: Sequence[int]) -> list[int] | None:
         """As many numbers as before, or all that are free."""
         return None if self.pool is None else list(self.pool.take(min(len(share), len(self.pool.ids)), share))
-
-    def are_free(self, share: Sequence[int]) -> bool:
-        """Whether all are free in the pool."""
-        return self.pool is None or self.pool.are_free(share)
 
     def take_over(self, before: Kind) -> None:
         """Takes over its pool."""

@@ -307,7 +307,7 @@ class Scheduler:
         job.state = state
 
     def _wait_again(self, job: Entry) -> None:
-        """A job that was to stop waits again: behind the suspended jobs of its type, which resume first, and before the younger that wait."""
+        """A job that was to stop waits again: behind the suspended ones of its type, which resume first, and before the younger."""
         self._hold(job, JobState.WAITING)
         if job.kind == OWN:
             return
