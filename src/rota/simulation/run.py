@@ -36,20 +36,14 @@ from rota.simulation.server import (
     VACANT,
     WITH_JOBS,
     Server,
+    new_places,
+    with_places,
 )
 from rota.simulation.tally import BATCH_BEGAN, CLOSED, LIMIT, SHIFT, Counts, Tally, new_tally
 
 __all__ = ["Run"]
 
 _LOG = 1 << 16
-
-
-def _aligned(jobs: int) -> Any:
-    """An array for this many jobs, each in a cache line of its own."""
-    line = JOB.itemsize
-    space = np.zeros((jobs + 1) * line, dtype=np.uint8)
-    first = -space.ctypes.data % line
-    return space[first : first + jobs * line].view(JOB)
 
 
 class Run:
@@ -203,18 +197,10 @@ class Run:
             return
         need = max(2 * have, have + arriving - free, 1024)
 
-        jobs = _aligned(need)
+        jobs = new_places(need)
         jobs.view(np.uint8)[: have * JOB.itemsize] = self._jobs.view(np.uint8)  # field by field it takes ten times as long
         self._jobs = jobs
-        self.state = state._replace(
-            newer=jobs["newer"],
-            older=jobs["older"],
-            sequence=jobs["sequence"],
-            finish=jobs["finish"],
-            estimate=jobs["estimate"],
-            keys=np.zeros(need),
-            places=np.zeros(need, dtype=np.int64),
-        )
+        self.state = with_places(state, jobs)
         unused = np.zeros(need, dtype=np.int64)
         unused[:free] = server.unused[:free]
         unused[free : free + need - have] = np.arange(need - 1, have - 1, -1)  # low places are used first
