@@ -28,7 +28,7 @@ from rota.simulation.server import Server
 from rota.simulation.tally import Tally
 from rota.views import View, Views, call_code
 
-__all__ = ["put_decision", "runner_of", "shared_engine", "will_compile", "with_globals"]
+__all__ = ["asked_directly", "put_decision", "runner_of", "shared_engine", "will_compile", "with_globals"]
 
 _njit: Any = nb.njit
 
@@ -48,6 +48,21 @@ def runner_of(decide: Callable[..., float], compiled: bool | None = None, bounds
 def will_compile(runner: Callable[..., int]) -> bool:
     """Whether the first call waits for the compiler: neither this process nor the cache on disk has all that it runs."""
     return isinstance(runner, _Compiled | _Own) and runner.will_compile()
+
+
+def asked_directly(decide: Callable[..., float]) -> Callable[[State, Int], float]:
+    """A decision function to be called from Python. One of Rota is the machine code that the engine calls, if the types are the same."""
+    return _Asked(decide) if decide in built_in() else decide
+
+
+class _Asked:
+    """A decision function of Rota, for one state: it keeps the view while the arrays stay the same."""
+
+    def __init__(self, decide: Callable[..., float]) -> None:
+        self._ask, self._views = _asking(decide), Views()
+
+    def __call__(self, state: State, target: Int) -> float:
+        return float(self._ask(self._views.of(state, target=target)))
 
 
 class _Compiled:

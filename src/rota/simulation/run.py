@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rota.arrays import Array, Int
-from rota.decide import Decider, State, built_in, describe, new_state, seeded
+from rota.decide import Decider, built_in, describe, new_state, seeded
 from rota.decide.job_lists import link
 from rota.decide.state import SWITCHES
 from rota.model import System
@@ -38,26 +38,14 @@ from rota.simulation.server import (
     VACANT,
     WITH_JOBS,
     Server,
+    new_places,
+    with_places,
 )
 from rota.simulation.tally import BATCH_BEGAN, CLOSED, LIMIT, SHIFT, SWITCHED, Counts, Tally, new_tally
 
-__all__ = ["Rates", "Run", "new_server", "with_jobs"]
+__all__ = ["Rates", "Run", "new_server"]
 
 _LOG = 1 << 16
-
-
-def _aligned(jobs: int) -> Any:
-    """An array for this many jobs, each in a cache line of its own."""
-    line = JOB.itemsize
-    space = np.zeros((jobs + 1) * line, dtype=np.uint8)
-    first = -space.ctypes.data % line
-    return space[first : first + jobs * line].view(JOB)
-
-
-def with_jobs(state: State, jobs: Any, keys: Array, places: Int) -> State:
-    """A state that sees its part of these records of jobs; `keys` and `places` are scratch."""
-    seen = {name: jobs[name] for name in ("newer", "older", "sequence", "finish", "estimate")}
-    return state._replace(**seen, keys=keys, places=places)
 
 
 def new_server(K: int, *, logging: bool) -> Server:
@@ -248,7 +236,7 @@ class Run:
             return
         need = max(2 * have, have + arriving - free, 1024)
 
-        jobs = _aligned(need)
+        jobs = new_places(need)
         jobs.view(np.uint8)[: have * JOB.itemsize] = self._jobs.view(np.uint8)  # field by field it takes ten times as long
         self._jobs = jobs
         self._show_jobs(jobs)
@@ -280,7 +268,7 @@ class Run:
 
     def _show_jobs(self, jobs: Any) -> None:
         """Decisions see these jobs from now on."""
-        self.state = with_jobs(self.state, jobs, np.zeros(len(jobs)), np.zeros(len(jobs), dtype=np.int64))
+        self.state = with_places(self.state, jobs)
 
     def _make_rows(self, jobs: int) -> None:
         """Makes the arrays large enough for the batches of this many jobs."""

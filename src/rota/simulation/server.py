@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rota.arrays import Array, Int
+from rota.decide.state import State
 from rota.views import by_reference
 
 __all__ = [
@@ -38,6 +39,8 @@ __all__ = [
     "WITH_JOBS",
     "YOUNGEST_PAUSED",
     "Server",
+    "new_places",
+    "with_places",
 ]
 
 # Places in `Server.numbers`.
@@ -110,3 +113,17 @@ class Server(NamedTuple):
     numbers: Int  # (NUMBERS,)
     times: Array  # (TIMES,)
     log: Array  # (n, 4) time, kind, type, sequence number
+
+
+def new_places(count: int) -> Any:
+    """Places for this many jobs (records of JOB), each in a cache line of its own."""
+    line = JOB.itemsize
+    space = np.zeros((count + 1) * line, dtype=np.uint8)
+    first = -space.ctypes.data % line
+    return space[first : first + count * line].view(JOB)
+
+
+def with_places(state: State, jobs: Any) -> State:
+    """The state with these places for jobs: it has its part of their data, and scratch for as many."""
+    seen = {name: jobs[name] for name in ("newer", "older", "sequence", "finish", "estimate")}
+    return state._replace(**seen, keys=np.zeros(len(jobs)), places=np.zeros(len(jobs), dtype=np.int64))

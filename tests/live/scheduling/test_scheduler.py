@@ -10,11 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rota
-from rota.decide import seeded
+from rota.decide import decider_of, seeded
 from rota.live.jobs import JobState
 from rota.live.scheduling.scheduler import OWN, Decision, Scheduler, list_order
+from rota.model.workload import Chunk
 from rota.policy import as_policy, preempts
+from rota.simulation.run import Run
 from rota.simulation.workload import Jobs, PoissonArrivals
+from rota.views import View
 from simulated_machine import play
 
 N = 2000
@@ -48,6 +51,20 @@ def rotas(system):
 
 
 POLICIES = ["fcfs", "first-fit", "easy", "max-weight", "max-weight-np", rota.RandomizedTimers(rate=1.0), *rotas(paper())]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p if isinstance(p, str) else rota.policy.policy_name(p))
+def test_same_machine_code_as_the_simulator(policy):
+    """The state has the types that it has in the simulator, at first, with more jobs and in a copy: decisions are compiled once."""
+    system, policy = paper(), as_policy(policy)
+    run = Run(system, decider_of(system, policy), np.random.SeedSequence(1), batch_jobs=100)
+    run.feed(Chunk(np.zeros(1), np.zeros(1, dtype=np.int64), np.ones(1), np.ones(1)))
+    scheduler = Scheduler(system, policy, seeded(np.random.SeedSequence(1)), stop="suspend")
+    for jobs in (0, 1, 1000):
+        for id in range(len(scheduler.jobs), jobs):
+            scheduler.put(id, id % 3)
+        for one in (scheduler, scheduler.copy()):
+            assert View(one.state, target=one.target).type == View(run.state, target=run.target).type
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p if isinstance(p, str) else rota.policy.policy_name(p))

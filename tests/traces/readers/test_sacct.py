@@ -237,7 +237,9 @@ STATES = ["COMPLETED", "FAILED", "REQUEUED", "NODE_FAIL", "RUNNING", "PENDING", 
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.integers(1, 4), st.sampled_from(STATES), st.integers(0, 500), st.integers(0, 99), st.integers(0, 99), st.integers(1, 8)),
+        st.tuples(
+            st.integers(1, 4), st.sampled_from(STATES), st.integers(0, 500), st.integers(0, 99), st.integers(0, 99), st.integers(1, 8)
+        ),
         min_size=1,
         max_size=12,
         unique_by=lambda run: (run[0], run[2]),

@@ -39,11 +39,14 @@ from rota.live.scheduling.own_jobs import OwnJobs
 from rota.live.scheduling.units import fine_units
 from rota.model import System
 from rota.policy import Policy, policy_name, preempts
+from rota.simulation.compiled import asked_directly
+from rota.simulation.server import new_places, with_places
 
 __all__ = ["OWN", "Decision", "Scheduler", "Stop", "list_order"]
 
 Stop = Literal["none", "suspend", "requeue"]
 OWN = -1  # the type of a job that no type encloses
+_PLACES = 256  # for jobs, to begin with
 _RINGS = 100  # late rings handled at once, at most: a machine may have slept for hours
 
 
@@ -95,7 +98,6 @@ class Scheduler:
         self._own_ready = OwnJobs(R)  # the own jobs that start as soon as they fit
         self._own_held: Int = np.zeros(R, dtype=np.int64)  # by all own jobs
         self._by_place: dict[int, Entry] = {}
-        self._unused: list[int] = []
         self._next = 0
         self.decisions, self.decision_s = 0, 0.0
         self.wake = np.inf  # when the policy wants to be asked again
@@ -108,11 +110,14 @@ class Scheduler:
         self.decider = decider_of(system, policy)  # raises where the policy does not suit the system
         self.system, self.policy = system, policy
         self._may_stop = self.stop != "none" and preempts(policy)
+        self._ask = asked_directly(self.decider.decide)
         state = new_state(system, self.decider, random)
         demand, capacity, self.unit = fine_units(system)
         if rule_of(policy).exact_capacity:  # such a policy needs the capacity of the plan, not more
             capacity = state.capacity * (demand.max() // state.demand.max())
-        self.state: State = state._replace(demand=demand, capacity=capacity, free=capacity.copy())
+        state = state._replace(demand=demand, capacity=capacity, free=capacity.copy())
+        self.state: State = with_places(state, new_places(_PLACES))
+        self._unused = list(range(_PLACES - 1, -1, -1))
         self.target: Int = np.zeros(len(system.names), dtype=np.int64)
         self._undone = False  # whether the last decision could not be carried out in full
 
@@ -187,7 +192,7 @@ class Scheduler:
         if releasable is not None:
             self.kept_when_suspended = np.array([not x for x in releasable], dtype=np.int64)
         self._install(system, policy, random)
-        self._own, self._by_place, self._unused, self.jobs = {}, {}, [], {}
+        self._own, self._by_place, self.jobs = {}, {}, {}
         self._own_ready, self._own_held = OwnJobs(len(system.capacity)), np.zeros_like(self._own_held)
         for old in here:
             job = self._add(old.id, old.kind, old.estimate, old.demand, old.sequence, old.state)
@@ -272,14 +277,8 @@ class Scheduler:
 
     def _grow(self) -> None:
         have = len(self.state.newer)
-        more = max(have, 256)
-
-        def grown(array: Any) -> Any:
-            return np.concatenate([array, np.zeros(more, dtype=array.dtype)])
-
-        names = ("newer", "older", "sequence", "finish", "estimate", "keys", "places")
-        self.state = self.state._replace(**{name: grown(getattr(self.state, name)) for name in names})
-        self._unused += range(have + more - 1, have - 1, -1)
+        self.state = _moved(self.state, new_places(2 * have))
+        self._unused += range(2 * have - 1, have - 1, -1)
 
     def _held(self, job: Entry, state: str) -> Int:
         """The units (R,) that a job holds in a state."""
@@ -332,11 +331,11 @@ class Scheduler:
             target[:] = s.running  # the last decision, unless it could not be carried out
             target[i] += kind == COMPLETION
             s.event[KIND], s.event[TYPE] = kind, i
-            self.wake = self.decider.decide(s, target)
+            self.wake = self._ask(s, target)
         if self._undone:
             target[:] = s.running
             s.event[KIND], s.event[TYPE] = CHANGE, i
-            self.wake = self.decider.decide(s, target)
+            self.wake = self._ask(s, target)
         self.decision_s = time.perf_counter() - began
         self.decisions += 1
         return self._obey()
@@ -459,7 +458,8 @@ class Scheduler:
         twin._own_ready, twin._own_held = self._own_ready.copy(), self._own_held.copy()
         twin._by_place = {place: twin.jobs[job.id] for place, job in self._by_place.items()}
         twin._unused, twin.target = self._unused.copy(), self.target.copy()
-        twin.state = State._make(part if part is self.decider.data else part.copy() for part in self.state)
+        state = State._make(part if part is self.decider.data else part.copy() for part in self.state)
+        twin.state, twin._ask = _moved(state, new_places(len(state.newer))), asked_directly(self.decider.decide)
         return twin
 
     def save(self) -> dict[str, Any]:
@@ -492,3 +492,11 @@ class Scheduler:
             raise ValueError("the saved state belongs to another policy")
         for name, values in known.items():  # all or nothing: checked above
             getattr(s, name)[:] = values
+
+
+def _moved(state: State, places: Any) -> State:
+    """The state with its jobs in new places. These are as in the simulator, so that the machine code of decisions is the same."""
+    new = with_places(state, places)
+    for name in ("newer", "older", "sequence", "finish", "estimate"):
+        getattr(new, name)[: len(state.newer)] = getattr(state, name)
+    return new

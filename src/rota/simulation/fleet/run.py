@@ -19,8 +19,8 @@ from rota.simulation.fleet.policy import FleetPolicy
 from rota.simulation.fleet.state import INSIDE, LINES, LINES_PER_JOB, RUNS, SINCE, SYSTEM
 from rota.simulation.fleet.state import MODE as MODES
 from rota.simulation.fleet.state import SWITCHED as SWITCHED_FLEET
-from rota.simulation.run import Rates, Run, new_server, with_jobs
-from rota.simulation.server import IN_BATCH, LOGGED, NEXT_ARRIVAL, NEXT_JOB, UNUSED
+from rota.simulation.run import Rates, Run, new_server
+from rota.simulation.server import IN_BATCH, LOGGED, NEXT_ARRIVAL, NEXT_JOB, UNUSED, with_places
 from rota.simulation.tally import (
     BATCH_BEGAN,
     CLOSED,
@@ -170,8 +170,7 @@ class FleetRun(Run):
         return 0
 
     def _show_jobs(self, jobs: Any) -> None:
-        keys, places = np.zeros(len(jobs)), np.zeros(len(jobs), dtype=np.int64)
-        self.states = [with_jobs(state, jobs, keys, places) for state in self.states]
+        self.states = [with_places(state, jobs) for state in self.states]
         place = np.full(len(jobs), -1, dtype=np.int64)
         place[: len(self.fleet.place)] = self.fleet.place
         self.fleet = self.fleet._replace(place=place)
