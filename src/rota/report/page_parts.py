@@ -82,6 +82,6 @@ def policies_side_by_side(plan: Plan) -> Any:
         line = alt.Chart(pl.DataFrame({"best": [best]})).mark_rule(color=GREY, strokeDash=[5, 4])
         layers.insert(0, line.encode(x("best")))
     said = "" if best is None else f"; dashed: {'the best possible mean' if plan.optimum.settled else 'no mean can be below'}"
-    subtitle = f"points: mean; thick bars: 95% confidence; ticks: 99% of the jobs are faster{said}. {plan.jobs:,} jobs each"
+    subtitle = f"points: mean; thick bars: 95% confidence; ticks: 99% of the jobs are faster{said}. At most {plan.jobs:,} jobs each"
     title = f"How long jobs take at today's load, {plan.load.load:.3g}"
     return styled(alt.layer(*layers), title, subtitle, width=_WIDTH, height=(_ROW + 4) * len(names))

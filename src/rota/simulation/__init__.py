@@ -3,6 +3,7 @@
 from rota.policy import POLICY_NAMES, as_policy
 from rota.simulation.best import Best, Contender, find_best
 from rota.simulation.compare import Comparison, Difference, compare, compare_pair, compare_relative
+from rota.simulation.early import EarlyComparison, compare_early
 from rota.simulation.replicate import Replications, replicate
 from rota.simulation.result import Result
 from rota.simulation.saving import read_result, save_result
@@ -18,6 +19,7 @@ __all__ = [
     "Comparison",
     "Contender",
     "Difference",
+    "EarlyComparison",
     "Jobs",
     "PoissonArrivals",
     "Replications",
@@ -27,6 +29,7 @@ __all__ = [
     "SystemArrivals",
     "as_policy",
     "compare",
+    "compare_early",
     "compare_pair",
     "compare_relative",
     "enough_jobs",
