@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import rota
+from rota.simulation import EarlyComparison
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -185,3 +186,8 @@ def described_systems(draw):
         preemption=model,
         setup_time=draw(st.floats(1e-9, 1e9)) if model == "setup" else None,
     )
+
+
+def compared(results: dict[str, rota.Result]) -> EarlyComparison:
+    """Results by policy as a comparison of which none was stopped early."""
+    return EarlyComparison(tuple(results.values()), {}, tuple(results))

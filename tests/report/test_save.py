@@ -18,6 +18,7 @@ from rota.report import (
     ccdf_table,
     chart_html,
     gantt,
+    library_script,
     process_graph,
     queue_against_setup_rate,
     queue_against_switching_rate,
@@ -123,3 +124,19 @@ def test_unknown_ending(charts, tmp_path):
     """A file name says what kind of file it is."""
     with pytest.raises(BadSpec, match=r"\.html, \.svg, \.png, \.pdf, \.json"):
         save_chart(charts["load"], tmp_path / "chart.gif")
+
+
+def test_the_drawing_library_is_kept_on_disk(tmp_path, monkeypatch):
+    """The script of a page is made once and read from then on; where nothing can be kept it is made each time, and is the same."""
+    import vl_convert
+
+    made, make = [], vl_convert.javascript_bundle
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda *given: made.append(1) or make(*given))
+    scripts = []
+    for folder in (tmp_path / "new", tmp_path / "new", None):
+        monkeypatch.setattr("rota.kernel_cache.folder_of", lambda function, folder=folder: folder)
+        library_script.cache_clear()
+        scripts.append(library_script())
+    assert len(made) == 2
+    assert scripts[0] == scripts[1] == scripts[2]
+    assert len(list((tmp_path / "new").iterdir())) == 1

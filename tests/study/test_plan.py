@@ -9,9 +9,9 @@ import rota
 from rota.errors import BadSpec, Unstable
 from rota.policy import policy_from_json, policy_to_json
 from rota.study.plan_choice import choose
-from rota.study.plan_growth import Limit, loads_around
+from rota.study.plan_growth import Limit, jobs_at, loads_around
 from rota.study.plan_words import beside_the_paper
-from systems import paper_example
+from systems import compared, paper_example
 
 QUICK = {"jobs": 20_000, "seed": 1, "tuning_s": 0.3, "optimum_s": 0}
 
@@ -146,7 +146,7 @@ def test_too_few_jobs_do_not_make_a_slow_policy_as_good():
     results = {name: rota.simulate(system, name, jobs=5000, seed=0) for name in ("fcfs", "first-fit")}
     slower = results["fcfs"].mean_response_time / results["first-fit"].mean_response_time
     wide = Limit(0.95, 0.96, False)
-    name, *_ = choose(results, dict.fromkeys(results, wide), 0.8)
+    name, *_ = choose(compared(results), dict.fromkeys(results, wide), 0.8)
     assert slower > 1.1
     assert name == "first-fit"
 
@@ -156,8 +156,8 @@ def test_ties_go_to_the_simplest_with_room():
     result = rota.simulate(paper_example(0.5), "first-fit", jobs=5000)
     results = {"first-fit": result, "nMSR+backfill": result}
     wide, narrow = Limit(0.9, 0.92, False), Limit(0.5, 0.51, False)
-    assert choose(results, {"first-fit": wide, "nMSR+backfill": wide}, 0.5)[0] == "first-fit"
-    name, reason, *_ = choose(results, {"first-fit": narrow, "nMSR+backfill": wide}, 0.5)
+    assert choose(compared(results), {"first-fit": wide, "nMSR+backfill": wide}, 0.5)[0] == "first-fit"
+    name, reason, *_ = choose(compared(results), {"first-fit": narrow, "nMSR+backfill": wide}, 0.5)
     assert name == "nMSR+backfill"
     assert "First-Fit is simpler" in reason
 
@@ -191,7 +191,7 @@ def test_no_policy_is_recommended_that_starves_a_type():
     system = rota.System([20], [[1], [20]], [16.0, 0.0003], [1.0, 0.05], names=["small", "large"])
     results = {name: rota.simulate(system, name, jobs=8_000_000) for name in ("first-fit", "easy")}
     assert not (results["first-fit"].stable and np.isfinite(results["first-fit"].interval))
-    name, reason, *_ = choose(results, dict.fromkeys(results, Limit(0.95, 0.96, False)), 0.8)
+    name, reason, *_ = choose(compared(results), dict.fromkeys(results, Limit(0.95, 0.96, False)), 0.8)
     assert name == "easy"
     assert reason.startswith("It is the only one")
     assert np.isfinite(results["easy"].response_time).all()
@@ -277,3 +277,30 @@ def test_a_plan_says_what_it_does_not_know():
     assert "large" in found.results[found.recommended_name].unknown
     assert any(sentence.startswith("Only ") and "'large'" in sentence for sentence in found.explain().split("\n")[:3])
     assert found.table()["unknown"].to_list() == [["large"]] * len(found.results)
+
+
+def test_fewer_jobs_at_low_loads():
+    """Jobs at another load fall with the load, never below a fifth, nor below what the rarest type needs for a mean."""
+    system = paper_example(0.9)
+    few = [jobs_at(at, system, 200_000) for at in (0.3, 0.5, 0.7, 0.8, 0.95)]
+    assert few == sorted(few)
+    assert few[0] == 40_000
+    assert few[-2:] == [200_000, 200_000]
+    rare = rota.System([2], [[1], [1]], [1.0, 0.002], [1.0, 1.0])
+    enough = jobs_at(0.3, rare, 200_000)
+    assert enough > 40_000
+    assert enough * 0.8 * 0.002 / 1.002 >= 100 * (1 - 1e-3)
+
+
+def test_policies_that_lose_clearly_see_fewer_jobs(busy):
+    """The table says how many jobs each policy saw; the recommended one saw all, and so did every other that may be as good."""
+    rows = {row["policy"]: row for row in busy.table().to_dicts()}
+    assert rows[busy.recommended_name]["jobs"] == busy.jobs == 100_000
+    assert rows["fcfs"]["jobs"] < busy.jobs
+    for name, row in rows.items():
+        early = name in busy.comparison.stopped
+        assert (row["jobs"] < busy.jobs) == early
+        if early and row["stable"]:
+            assert row["difference"] - row["difference_interval"] > 0.1 * rows[busy.recommended_name]["mean_response_time"] * 0.8
+    shown = rota.plan(paper_example(0.9), jobs=20_000, tuning_s=0.1, optimum_s=0, limits={"type1": 1e9})
+    assert all(one.why == "growing" for one in shown.comparison.stopped.values())

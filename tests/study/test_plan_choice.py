@@ -9,7 +9,7 @@ import rota
 from rota.simulation.result import RELATIVE, RESPONSES
 from rota.study.plan_choice import choose
 from rota.study.plan_growth import Limit
-from systems import paper_example
+from systems import compared, paper_example
 
 WIDE = Limit(0.95, 0.96, False)
 
@@ -59,7 +59,7 @@ def results(base):
 )
 def test_the_objective_decides(results, objective, best, title):
     """Of the same results, each objective recommends the policy that is best by it, and the reason names it."""
-    choice = choose(results, dict.fromkeys(results, WIDE), 0.4, objective=objective)
+    choice = choose(compared(results), dict.fromkeys(results, WIDE), 0.4, objective=objective)
     assert choice.name == best
     assert title in choice.reason
     assert (choice.excluded, choice.keeps_limits) == ({}, True)
@@ -68,7 +68,7 @@ def test_the_objective_decides(results, objective, best, title):
 def test_a_limit_excludes_who_may_break_it(results):
     """The best policy on average takes four times as long with type3: with a limit it is out, and the next is recommended."""
     limit = 2.0 * results["nMSR"].response_time[2] / 0.5
-    choice = choose(results, dict.fromkeys(results, WIDE), 0.4, limits={"type3": limit})
+    choice = choose(compared(results), dict.fromkeys(results, WIDE), 0.4, limits={"type3": limit})
     assert choice.name == "first-fit"
     assert list(choice.excluded) == ["fcfs"]
     assert choice.excluded["fcfs"].startswith("'type3' takes ")
@@ -82,19 +82,21 @@ def test_an_interval_that_reaches_the_limit_is_not_enough(results):
     """A mean below the limit is no proof that it is kept: the upper end of its interval must be below it too."""
     first = results["first-fit"]
     mean, interval = first.response_time[0], first.response_time_interval[0]
-    near = choose({"first-fit": first, "nMSR": results["nMSR"]}, dict.fromkeys(results, WIDE), 0.4, limits={"type1": mean + interval / 2})
+    near = choose(
+        compared({"first-fit": first, "nMSR": results["nMSR"]}), dict.fromkeys(results, WIDE), 0.4, limits={"type1": mean + interval / 2}
+    )
     assert near.name == "nMSR"
     assert near.reason.startswith("It is the only one that is sure to keep the limits.")
     assert "too near to the limit of" in near.excluded["first-fit"]
     assert choose(
-        {"first-fit": first, "nMSR": results["nMSR"]}, dict.fromkeys(results, WIDE), 0.4, limits={"type1": mean + interval}
+        compared({"first-fit": first, "nMSR": results["nMSR"]}), dict.fromkeys(results, WIDE), 0.4, limits={"type1": mean + interval}
     ).name == ("first-fit")
 
 
 def test_if_none_keeps_the_limits_the_nearest_is_named(results):
     """Limits that no policy keeps: the one whose worst type is least above its limit is recommended, in words of its own."""
     limits = {"type1": 1e-3, "type3": 1e-3}
-    choice = choose(results, dict.fromkeys(results, WIDE), 0.4, limits=limits)
+    choice = choose(compared(results), dict.fromkeys(results, WIDE), 0.4, limits=limits)
     assert choice.name == "nMSR"
     assert not choice.keeps_limits
     assert set(choice.excluded) == set(results)
@@ -106,14 +108,14 @@ def test_if_none_keeps_the_limits_the_nearest_is_named(results):
 def test_the_nearest_is_not_the_luckiest(base, results):
     """A low mean with a wide interval is not nearer to a limit than a mean that is known well."""
     lucky = replace(results["nMSR"], response_time_interval=100 * base.response_time)
-    choice = choose({"easy": results["easy"], "nMSR": lucky}, dict.fromkeys(results, WIDE), 0.4, limits={"type1": 0.1})
+    choice = choose(compared({"easy": results["easy"], "nMSR": lucky}), dict.fromkeys(results, WIDE), 0.4, limits={"type1": 0.1})
     assert choice.name == "easy"
 
 
 def test_a_type_without_a_mean_keeps_no_limit(base, results):
     """Too few jobs of a type: nobody knows whether its limit holds."""
     hidden = replace(base, response_time=np.array([np.nan, *base.response_time[1:]]))
-    choice = choose({"easy": hidden, "nMSR": results["nMSR"]}, dict.fromkeys(results, WIDE), 0.4, limits={"type1": 1e9})
+    choice = choose(compared({"easy": hidden, "nMSR": results["nMSR"]}), dict.fromkeys(results, WIDE), 0.4, limits={"type1": 1e9})
     assert choice.excluded == {"easy": "too few jobs of 'type1' for a mean"}
 
 
@@ -128,5 +130,5 @@ def test_equal_policies_are_not_told_apart(base):
             batches[:, RESPONSES] = scale * (1 + 0.2 * rng.standard_normal(n))
             mean = float(batches[:, RESPONSES].sum() / batches[:, 0].sum())
             results[name] = replace(base, batches=batches, mean_response_time=mean)
-        wins += choose(results, dict.fromkeys(names, WIDE), 0.4).name == "fcfs"
+        wins += choose(compared(results), dict.fromkeys(names, WIDE), 0.4).name == "fcfs"
     assert wins >= 36

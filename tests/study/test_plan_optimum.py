@@ -3,7 +3,7 @@
 import pytest
 
 import rota
-from rota.study.plan_optimum import Optimum, find_optimum
+from rota.study.plan_optimum import Optimum, OptimumSearch, find_optimum
 from systems import paper_example
 
 
@@ -53,3 +53,17 @@ def test_what_cannot_be_solved_is_one_remark(system, words):
 def test_zero_seconds_leave_it_out():
     """No work, no number, no remark."""
     assert find_optimum(paper_example(0.5), 0) == Optimum()
+
+
+def test_a_plan_does_not_wait_for_the_end_of_the_search(monkeypatch):
+    """Asked for what it has, the search gives its bound so far once it has had its least time; without a bound yet, a remark."""
+    system = paper_example(0.95)
+    monkeypatch.setattr("rota.study.plan_optimum._LEAST_PART", 0.001)
+    with OptimumSearch(system, 500.0) as search:
+        found = search.result()
+    assert not found.settled
+    assert 1 < found.lower_bound < 11.4
+    monkeypatch.setattr("rota.study.plan_optimum._LEAST_PART", 0.0)
+    with OptimumSearch(system, 500.0) as search:
+        found = search.result()
+    assert found.reference is not None or found.remark.startswith("How far this is from the best possible is not known: ")

@@ -45,7 +45,7 @@ def plan(
 ) -> None:
     """Plans a server or a fleet: what limits it, which policy to run, how long people will wait, how far load can grow, what to buy.
 
-    Writes the policy to run, plan.json, and a page that shows and checks everything, plan.html. Takes half a minute or so.
+    Writes the policy to run, plan.json, and a page that shows and checks everything, plan.html. Takes ten seconds or so.
 
     Parameters
     ----------
@@ -63,10 +63,11 @@ def plan(
         Of a fleet: the mean response time that a type should have, as train=5h, or that of all jobs, as mean=30m. Can be given several
         times. How many servers keep it is searched for.
     jobs
-        How many jobs are simulated under each policy: a million, or more if a type is rare, if not given; a fifth of them at each other
-        load or number of servers.
+        How many jobs are simulated under each policy: a million, or more if a type is rare, if not given; fewer of a policy whose queue
+        grows or that is clearly worse than another one; a fifth of them or fewer at each other load or number of
+        servers.
     tuning
-        Seconds that the design of the rota may take; a twelfth of it at each other load.
+        Seconds that the design of the rota may take; a small part of it at each other load.
     optimum
         Seconds that the search for the best policy possible may take, with few job types; 0 leaves it out.
     html
@@ -244,19 +245,21 @@ def print_plan(found: rota.Plan) -> None:
         rota_rows(rota_.candidates.tolist(), rota_.weights.tolist(), names),
         left=(1,),
     )
-    columns = _columns(found)
+    columns, early = _columns(found), found.comparison.early_words()
     rows = []
     for row in found.table().to_dicts():
         grows = found.limits[row["policy"]].scaling_text(found.load.load)
         label = f"{row['policy']} *" if row["recommended"] else row["policy"]
-        rows.append((label, *(verdict_cells(row, len(columns)) or (cell(row) for cell in columns.values())), grows))
+        seen = (f"{row['jobs']:,}",) if early else ()
+        rows.append((label, *seen, *(verdict_cells(row, len(columns)) or (cell(row) for cell in columns.values())), grows))
     print_table(
-        f"Response time, {found.jobs:,} jobs each, the same for all, seed {found.seed}",
-        ["policy", *(name.strip() for name in columns), "arrivals ×"],
+        f"Response time, {'at most ' if early else ''}{found.jobs:,} jobs each, the same for all, seed {found.seed}",
+        ["policy", *(["jobs"] if early else []), *(name.strip() for name in columns), "arrivals ×"],
         rows,
     )
-    if found.comparison.pairs > 1:
-        print(f"\n{found.comparison.at_once()}")
+    notes = [early, found.comparison.at_once() if found.comparison.pairs > 1 else ""]
+    for note in filter(None, notes):
+        print(f"\n{note}")
 
 
 def _columns(found: rota.Plan) -> dict[str, Callable[[dict[str, Any]], str]]:

@@ -220,7 +220,7 @@ def _types(plan: Plan) -> str:
     )
     assumed = "" if plan.as_given else " Theory takes all sizes as exponential; the simulation takes them as the file gives them."
     large = "" if plan.exact else " The process of this rota is too large for exact values in a moment: `rota analyze` computes them."
-    unsettled = "" if rota.stable else f" Within {plan.jobs:,} jobs its simulation did not settle, so there are no simulated values."
+    unsettled = "" if rota.stable else f" Within {rota.jobs:,} jobs its simulation did not settle, so there are no simulated values."
     below_it = html_table(
         ["job type", "mean", "", "50% below", "95% below", "99% below", "mean wait"],
         [
@@ -249,7 +249,7 @@ def _types(plan: Plan) -> str:
 def _comparison(plan: Plan) -> str:
     rows, table = [], plan.table()
     judged, best = plan.objective != "mean", plan.optimum
-    stops = bool((table["preemption_rate"] > 0).any())
+    stops, early = bool((table["preemption_rate"] > 0).any()), plan.comparison.early_words()
     for row in table.to_dicts():
         settled = row["stable"] and not np.isnan(row["mean_response_time"])
         none = row["objective_difference"] is None
@@ -258,6 +258,7 @@ def _comparison(plan: Plan) -> str:
         rows.append(
             (
                 escape(row["policy"]),
+                *((f"{row['jobs']:,}",) if early else ()),
                 value(row["mean_response_time"], 4) if settled else escape(unsettled),
                 plus_minus(row["interval"]),
                 *(own if settled or not judged else ("", "")),
@@ -268,7 +269,7 @@ def _comparison(plan: Plan) -> str:
                 *((value(row["preemption_rate"]),) if stops else ()),
             )
         )
-    head = ["policy", "mean", "", *((plan.measure.head, "") if judged else ()), "difference", ""]
+    head = ["policy", *(["jobs"] if early else []), "mean", "", *((plan.measure.head, "") if judged else ()), "difference", ""]
     head += [("above optimum" if best.settled else "above bound")] if best.reference is not None else []
     head += ["50% below", "95% below", "99% below", *(["preemptions"] if stops else [])]
     chosen = table["policy"].to_list().index(plan.recommended_name)
@@ -277,7 +278,7 @@ def _comparison(plan: Plan) -> str:
     at_once = f" {plan.comparison.at_once()}" if plan.comparison.pairs > 1 else ""
     remark = f'<p class="note">{escape(best.remark)}</p>' if best.remark else ""
     return f"""<h2>All policies on the same jobs</h2>
-<p>{plan.jobs:,} jobs at load {plan.load.load:.4g}, seed {plan.seed}.
+<p>{plan.jobs:,} jobs at load {plan.load.load:.4g}, seed {plan.seed}. {escape(early)}
 Differences{escape(of)} are to {escape(plan.recommended_name)} and on the same jobs;
 ± is a 95% confidence interval.{escape(at_once)} {escape(plan.reason)}</p>
 {html_table(head, rows, chosen=chosen)}
@@ -311,7 +312,8 @@ def _growth(plan: Plan) -> str:
         by_load.append((f"{float(np.asarray(at)):.3g}", *cells))
     today = plan.by_load["load"].unique(maintain_order=True).to_list().index(load)
     return f"""<h2>If load grows</h2>
-<p>The same mix of jobs at other arrival rates; rotas are redesigned for each load. {plan.grid_jobs:,} jobs at each load but today's.</p>
+<p>The same mix of jobs at other arrival rates; rotas are redesigned for each load.
+At most {plan.grid_jobs:,} jobs at each load but today's.</p>
 {chart_place("loads")}
 {limits}
 <h3>Mean response time by load</h3>
@@ -344,7 +346,7 @@ def _limit_cells(limit: Any, load: float) -> tuple[str, str, str]:
 def _how(plan: Plan, command: str, spec: str) -> str:
     facts = {
         "command": f"<code>{escape(command)}</code>",
-        "jobs": f"{plan.jobs:,} per policy at today's load, {plan.grid_jobs:,} at every other load",
+        "jobs": f"at most {plan.jobs:,} per policy at today's load, {plan.grid_jobs:,} at every other load",
         "seed": f"{plan.seed} (rotas to be backfilled were chosen with seed {plan.seed + 1})",
         "warm-up": f"the first {plan.results[plan.recommended_name].warmup:.0%} of each run",
         "computed in": f"{plan.time_s:.0f} s",

@@ -83,7 +83,7 @@ def policies_side_by_side(plan: Plan) -> Any:
     best = plan.optimum.reference
     said = "" if best is None else f"; dashed: {'the best possible mean' if plan.optimum.settled else 'no mean can be below'}"
     title = f"How long jobs take at today's load, {plan.load.load:.3g}"
-    return means_side_by_side(plan.table(), best, title, f"{said}. {plan.jobs:,} jobs each")
+    return means_side_by_side(plan.table(), best, title, f"{said}. At most {plan.jobs:,} jobs each")
 
 
 def means_side_by_side(table: pl.DataFrame, best: float | None, title: str, said: str) -> Any:

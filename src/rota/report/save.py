@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from html import escape
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from rota.arguments import whole_file
 from rota.errors import BadSpec, Problem
 
 __all__ = ["FORMATS", "PAGE_POLICY", "chart_html", "chart_script", "library_script", "save_chart"]
@@ -34,16 +38,16 @@ def save_chart(chart: Any, path: str | Path, *, title: str | None = None) -> Pat
 def _rendered(chart: Any, kind: str, title: str) -> bytes:
     import vl_convert
 
-    spec, version = chart.to_dict(), _version()
+    spec, drawn_in = chart.to_dict(), _version()
     match kind:
         case "html":
             return chart_html([chart], title).encode()
         case "svg":
-            return str(vl_convert.vegalite_to_svg(spec, vl_version=version)).encode()
+            return str(vl_convert.vegalite_to_svg(spec, vl_version=drawn_in)).encode()
         case "png":
-            return bytes(vl_convert.vegalite_to_png(spec, vl_version=version, ppi=_PPI, scale=1.0))
+            return bytes(vl_convert.vegalite_to_png(spec, vl_version=drawn_in, ppi=_PPI, scale=1.0))
         case "pdf":
-            return bytes(vl_convert.vegalite_to_pdf(spec, vl_version=version))
+            return bytes(vl_convert.vegalite_to_pdf(spec, vl_version=drawn_in))
         case _:
             return json.dumps(spec, ensure_ascii=False, indent=1).encode()
 
@@ -83,10 +87,28 @@ def chart_script(chart: Any, element: str) -> str:
 
 @cache
 def library_script() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, to stand once in a page."""
+    """Vega, Vega-Lite and Vega-Embed as one script, to stand once in a page.
+
+    It takes a second or two to make, so it is kept where machine code is (`rota.kernel_cache`), if that can be written.
+    """
     import vl_convert
 
-    return str(vl_convert.javascript_bundle(_GLOBAL, _version())).replace("</script", "<\\/script")
+    from rota.kernel_cache import folder_of
+    from rota.simulation.compiled import shared_engine
+
+    folder = folder_of(shared_engine())
+    digest = sha256(f"{version('vl-convert-python')} {_version()} {_GLOBAL}".encode()).hexdigest()[:16]
+    kept = None if folder is None else Path(folder, f"page-{digest}.js")
+    with suppress(OSError, UnicodeDecodeError):
+        if kept is not None:
+            return kept.read_text(encoding="utf-8")
+    script = str(vl_convert.javascript_bundle(_GLOBAL, _version())).replace("</script", "<\\/script")
+    with suppress(OSError):
+        if kept is not None:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(kept) as file:
+                file.write_text(script, encoding="utf-8")
+    return script
 
 
 def _version() -> str:

@@ -4,6 +4,7 @@ from rota.policy import POLICY_NAMES, as_policy
 from rota.simulation.actual import Actual, measure_actual
 from rota.simulation.best import Best, Contender, find_best
 from rota.simulation.compare import Comparison, Difference, compare, compare_pair, compare_relative
+from rota.simulation.early import EarlyComparison, compare_early
 from rota.simulation.fleet.policy import FleetPolicy
 from rota.simulation.fleet.result import FleetResult
 from rota.simulation.replicate import Replications, replicate
@@ -22,6 +23,7 @@ __all__ = [
     "Comparison",
     "Contender",
     "Difference",
+    "EarlyComparison",
     "FleetPolicy",
     "FleetResult",
     "Jobs",
@@ -33,6 +35,7 @@ __all__ = [
     "SystemArrivals",
     "as_policy",
     "compare",
+    "compare_early",
     "compare_pair",
     "compare_relative",
     "enough_jobs",

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence, Sized
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -30,13 +30,12 @@ from rota.model import System, Workload
 from rota.policy import Policy, policy_name
 from rota.simulation.arguments import checked_run
 from rota.simulation.compare import Difference, chosen_policies, labels_of
-from rota.simulation.measured import result_of
+from rota.simulation.entry import Entry, mean_of
 from rota.simulation.named import as_workload
 from rota.simulation.playing import Playing, play_all
-from rota.simulation.result import JOBS, RESPONSES, Result
+from rota.simulation.result import Result
 from rota.simulation.simulate import JOBS as USUAL
 from rota.simulation.simulate import enough_jobs
-from rota.simulation.statistics import difference_interval
 from rota.simulation.until import FIRST_LOOK
 
 __all__ = ["Best", "Contender", "RaceProgress", "Verdict", "find_best"]
@@ -122,29 +121,6 @@ class Best:
         return html_title(repr(self)[1:-1]) + html_table(head, rows) + html_lines(refused)
 
 
-class _Entry:
-    """A policy while the race goes on."""
-
-    def __init__(self, label: str, policy: Policy, run: Playing) -> None:
-        self.label, self.policy, self.run = label, policy, run
-        self.grew = self.lost = 0  # rounds one after the other in which the queue grew, or it was proved worse
-
-    def look(self, warmup: float | None) -> None:
-        """What was measured so far; of the batches, those whose jobs have all left."""
-        measuring = self.run.measuring
-        found = result_of([self.run.measured(warmup)], measuring.about(), 0.0)
-        whole_batches = self.run.complete // measuring.run.batch_jobs - round(found.warmup * found.jobs) // measuring.run.batch_jobs
-        self.result = replace(found, batches=found.batches[: max(whole_batches, 0)])
-        self.grew = 0 if found.stable else self.grew + 1
-
-    def end(self, warmup: float | None, began: float) -> Result:
-        """The result, when the jobs that count have left."""
-        self.run.finish()
-        self.run.measuring.give_up()
-        self.result = result_of([self.run.measured(warmup)], self.run.measuring.about(), time.perf_counter() - began)
-        return self.result
-
-
 def find_best(
     system: System,
     policies: Sequence[Policy | str | Path],
@@ -196,72 +172,57 @@ def find_best(
             one.lost = one.lost + 1 if _verdict(one, best, until, looks) == "worse" else 0
         gone = {one: _verdict(one, best, until, looks) for one in left if one.lost > 1 or one.grew > 1}
         for one, verdict in gone.items():
-            worse = Difference(np.nan, np.nan) if best is None or verdict == "growing" else _difference(one, best, looks)
+            worse = Difference(np.nan, np.nan) if best is None or verdict == "growing" else one.difference(best, looks)
             than = best.label if best is not None else ""
-            out.append(Contender(one.label, one.policy, one.end(warmup, began), verdict, worse, than))
+            out.append(Contender(one.label, one.policy, one.end(warmup), verdict, worse, than))
         left = [one for one in left if one not in gone]
         known = best is not None and all(_verdict(one, best, until, looks) in ("best", "level") for one in left)
         if not left or known or target >= jobs or any(one.run.ended for one in left):
             break
         target, rounds = min(2 * target, jobs), rounds + 1
     for one in left:
-        one.end(warmup, began)
+        one.end(warmup)
     best = _leader(left)
     last = []
     for one in left:
         verdict = _verdict(one, best, until, looks, last=True)
-        worse = Difference(0.0, 0.0) if one is best or best is None else _difference(one, best, looks)
+        worse = Difference(0.0, 0.0) if one is best or best is None else one.difference(best, looks)
         last.append(Contender(one.label, one.policy, one.result, verdict, worse, best.label if best and one is not best else ""))
     order = {verdict: place for place, verdict in enumerate(get_args(Verdict))}
-    ranked = sorted([*last, *out], key=lambda one: (order[one.verdict], _mean(one.result)))
+    ranked = sorted([*last, *out], key=lambda one: (order[one.verdict], mean_of(one.result)))
     decided = best is not None and not any(one.verdict == "open" for one in ranked)
     return Best(tuple(ranked), errors, decided, until, rounds, seed)
 
 
 def _begun(
     system: System, policies: Sequence[Policy], workload: Workload | None, seed: int, jobs: int, errors: dict[str, str]
-) -> list[_Entry]:
+) -> list[Entry]:
     """A run of each policy; why one cannot run here is added to the errors. Compiles what is not compiled yet."""
     entries = []
     for label, policy in zip(labels_of([policy_name(one) for one in policies]), policies, strict=True):
         try:
             run = Playing(system, policy, workload, seed, jobs, first_look=min(_FIRST, jobs))
             run.play(min(_BEGIN, jobs))
-            entries.append(_Entry(label, policy, run))
+            entries.append(Entry(label, policy, run))
         except RotaError as error:
             errors[label] = str(error)
     return entries
 
 
-def _mean(result: Result) -> float:
-    mean = result.mean_response_time
-    return mean if result.stable and np.isfinite(mean) else np.inf
-
-
-def _leader(entries: Sequence[_Entry]) -> _Entry | None:
+def _leader(entries: Sequence[Entry]) -> Entry | None:
     """The one of lowest mean so far, if any has one."""
-    known = [one for one in entries if np.isfinite(_mean(one.result))]
-    return min(known, key=lambda one: _mean(one.result), default=None)
+    known = [one for one in entries if np.isfinite(mean_of(one.result))]
+    return min(known, key=lambda one: mean_of(one.result), default=None)
 
 
-def _verdict(one: _Entry, best: _Entry | None, until: float, looks: int, *, last: bool = False) -> Verdict:
+def _verdict(one: Entry, best: Entry | None, until: float, looks: int, *, last: bool = False) -> Verdict:
     if not one.result.stable:
         return "growing" if one.grew > 1 or last else "open"
     if best is None:
         return "open"
     if one is best:
         return "best"
-    apart = _difference(one, best, looks)
+    apart = one.difference(best, looks)
     if apart.mean > apart.interval:
         return "open" if last else "worse"  # at the end: only in the last round, or it would have been dropped
-    return "level" if abs(apart.mean) + apart.interval <= until * _mean(best.result) else "open"
-
-
-def _difference(one: _Entry, best: _Entry, looks: int) -> Difference:
-    """How much worse than the best, over the batches of which all jobs have left under both."""
-    a, b = one.result.batches, best.result.batches
-    n = min(len(a), len(b))
-    if n == 0 or not one.result.stable:
-        return Difference(np.nan, np.nan)
-    jobs, apart = a[:n, JOBS], a[:n, RESPONSES] - b[:n, RESPONSES]
-    return Difference(float(apart.sum() / jobs.sum()), difference_interval(apart, jobs, looks))
+    return "level" if abs(apart.mean) + apart.interval <= until * mean_of(best.result) else "open"

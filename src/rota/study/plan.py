@@ -23,7 +23,7 @@ from rota.errors import BadSpec, Infeasible, Problem, Unstable
 from rota.model import System
 from rota.model.system import check_system
 from rota.policy import MSR, Policy
-from rota.simulation import Comparison, Difference, Result, compare, compare_pair, enough_jobs
+from rota.simulation import Difference, EarlyComparison, Result, compare_early, enough_jobs
 from rota.study.plan_bursts import BurstCost, burst_cost
 from rota.study.plan_choice import choose
 from rota.study.plan_growth import Limit, against_load, limits_of
@@ -45,7 +45,8 @@ _ELSEWHERE = 1 / 24  # of the time for tuning, at each of the other loads, which
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The answers. `comparison` is at the system's own load, on `jobs` jobs; `by_load` and `limits` are on `grid_jobs` each.
+    """The answers. `comparison` is at the system's own load, on `jobs` jobs, fewer of policies that were stopped early: their queue
+    grew, or they were clearly worse. `by_load` and `limits` are on `grid_jobs` each, fewer at low loads.
 
     `rota` is the best one without backfilling, and `analysis` its analysis: with the sizes as given if `as_given`, otherwise with
     exponential sizes. `balanced` is the mean response time of the paper's design, with the same sizes. The recommended policy is the best
@@ -60,7 +61,7 @@ class Plan:
     analysis: Analysis
     as_given: bool
     balanced: MeanResponse
-    comparison: Comparison
+    comparison: EarlyComparison
     by_load: pl.DataFrame
     limits: dict[str, Limit]
     recommended_name: str
@@ -107,11 +108,11 @@ class Plan:
 
         The intervals of the differences of all pairs of policies hold at once, with 95 % confidence.
         """
-        return compare_pair(self.results[name], self.results[self.recommended_name], comparisons=self.comparison.pairs)
+        return self.comparison.difference(name, self.recommended_name)
 
     def objective_difference(self, name: str) -> Difference:
         """The same for what policies are judged by."""
-        return self.measure.difference(self.results[name], self.results[self.recommended_name], self.comparison.pairs)
+        return self.measure.apart(self.comparison, name, self.recommended_name)
 
     def table(self) -> pl.DataFrame:
         """A row per policy: response times, what it is judged by, differences to the recommended policy, and the largest stable load.
@@ -131,6 +132,7 @@ class Plan:
                 {
                     "policy": name,
                     "recommended": name == self.recommended_name,
+                    "jobs": result.jobs,
                     "stable": result.stable,
                     "growing": list(result.growing),
                     "unknown": list(result.unknown),
@@ -201,8 +203,9 @@ def plan(
     by its mean size, of the type where that is largest). `limits`, as `{"render": 12}` or, where the system says its unit of time,
     `{"render": "12h"}`, are mean response times that types may have: a policy whose interval reaches above is excluded.
 
-    `jobs` are simulated under each policy at the system's own load (a million, or more if a type is rare), a fifth of them at each other
-    load. The same seed gives the same jobs to every policy. Takes half a minute or so. A rota is tuned for at most `tuning_s` seconds, by
+    `jobs` are simulated under each policy at the system's own load (a million, or more if a type is rare), fewer if its queue grows or it
+    is clearly worse than another one (`rota.simulation.early`), and a fifth of them or fewer at each other load. The same seed gives the
+    same jobs to every policy. Takes ten seconds or so. A rota is tuned for at most `tuning_s` seconds, by
     the clock, so two plans may differ a little. For few types the least mean response time of any policy is computed, or a bound on it, for
     `optimum_s` seconds at most; 0 leaves it out.
     """
@@ -246,9 +249,8 @@ def plan(
         policies = policies_of(system, rotas)
         telling.policies = len(policies)
         telling.begin("compare", "comparing policies")
-        comparison = compare(system, list(policies.values()), jobs=jobs, seed=seed, progress=telling.simulating)
-        if any(result.interrupted for result in comparison.results):
-            raise KeyboardInterrupt
+        early = objective == "mean" and not type_limits  # else a policy that is worse on average may be the one to recommend
+        comparison = compare_early(system, list(policies.values()), jobs=jobs, seed=seed, worse=early, progress=telling.simulating)
         results = dict(zip(comparison.labels, comparison.results, strict=True))
         telling.begin("loads", "other loads")
         elsewhere_s = tuning_s * _ELSEWHERE
@@ -257,7 +259,7 @@ def plan(
         growth = limits_of(best, results, rows, jobs=grid_jobs, seed=seed)
         telling.begin("optimum", "the best policy possible")
         optimum = search.result()
-        choice = choose(results, growth, best.load, objective=objective, limits=type_limits)
+        choice = choose(comparison, growth, best.load, objective=objective, limits=type_limits)
         bursts = burst_cost(system, results[choice.name], jobs=jobs, seed=seed, tell=telling.simulating)
     return Plan(
         system=system,

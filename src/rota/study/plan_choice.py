@@ -7,14 +7,15 @@ where it brings a gain that can be measured. All differences are tested at once:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from rota.errors import Unstable
 from rota.policy import record_named
-from rota.simulation import Result
+from rota.simulation import Difference, EarlyComparison, Result
 from rota.study.plan_growth import Limit
 from rota.study.plan_objective import Measure, measure_of, time_words
 
@@ -42,21 +43,21 @@ def title_of(name: str) -> str:
 
 
 def choose(
-    results: dict[str, Result],
+    comparison: EarlyComparison,
     growth: dict[str, Limit],
     load: float,
     *,
     objective: str = "mean",
     limits: Mapping[str, float] | None = None,
 ) -> Choice:
-    """The policy to recommend. `results` are ordered from the simplest policy to the most complex; `limits` are mean times by type."""
-    measure = measure_of(objective)
+    """The policy to recommend. Those compared are in order from the simplest to the most complex; `limits` are mean times by type."""
+    results = dict(zip(comparison.labels, comparison.results, strict=True))
+    apart = partial(measure_of(objective).apart, comparison)
     settled = {name: result for name, result in results.items() if result.stable and not np.isnan(result.mean_response_time)}
     if not settled:
         rare = sorted({name for result in results.values() for name in result.unknown})
         few = f" (there were too few of {quoted(rare)})" if rare else ""
         raise Unstable(f"at load {load:.4g} no policy settled within the jobs simulated{few}: simulate more jobs, or reduce the arrivals")
-    pairs = max(len(settled) * (len(settled) - 1) // 2, 1)
     # Keep those of which most is known: a policy that has no interval, or no mean of a rare type, where others do may starve a type.
     lacks = {name: (not np.isfinite(result.interval), len(result.unknown)) for name, result in settled.items()}
     settled = {name: result for name, result in settled.items() if lacks[name] == min(lacks.values())}
@@ -64,16 +65,23 @@ def choose(
     kept = {name: result for name, result in settled.items() if name not in broken}
     if not kept:
         return _nearest(settled, limits or {}, broken)
-    name, reason = _best(kept, growth, load, measure, pairs, bool(broken))
+    name, reason = _best(kept, growth, load, measure_of(objective), apart, bool(broken))
     if broken:
         reason += f"\nExcluded by the limits: {'; '.join(f'{other} ({text})' for other, text in broken.items())}."
     return Choice(name, reason, broken, True)
 
 
-def _best(kept: dict[str, Result], growth: dict[str, Limit], load: float, measure: Measure, pairs: int, limited: bool) -> tuple[str, str]:
+def _best(
+    kept: dict[str, Result],
+    growth: dict[str, Limit],
+    load: float,
+    measure: Measure,
+    apart: Callable[[str, str], Difference],
+    limited: bool,
+) -> tuple[str, str]:
     """The simplest of the policies that may have the lowest value, of those that allow load to grow; and the reason."""
     best = min(kept, key=lambda name: measure.value(kept[name]))
-    alike = [name for name in kept if name == best or _same(kept[name], kept[best], measure, pairs)]
+    alike = [name for name in kept if name == best or _same(apart(name, best), measure.value(kept[best]))]
     can_grow = [name for name in alike if growth[name].scaling(load) >= _GROWTH]
     chosen = (can_grow or alike)[0]
     others = [name for name in alike if name != chosen]
@@ -82,7 +90,7 @@ def _best(kept: dict[str, Result], growth: dict[str, Limit], load: float, measur
     if len(kept) == 1:
         return chosen, "It is the only one whose mean response time is known: under the others jobs pile up, or too few are done."
     if not others:
-        sure = all(name == chosen or measure.difference(result, kept[chosen], pairs).significant for name, result in kept.items())
+        sure = all(name == chosen or apart(name, chosen).significant for name in kept)
         how = ", and the difference is significant" if sure else "; not every difference is significant: simulate more jobs to be sure"
         among = "of those that keep the limits" if limited else "of all policies compared"
         return chosen, f"It has the lowest {measure.title} {among}{how}."
@@ -92,10 +100,9 @@ def _best(kept: dict[str, Result], growth: dict[str, Limit], load: float, measur
     return chosen, reason + "It is the simplest of them."
 
 
-def _same(result: Result, best: Result, measure: Measure, pairs: int) -> bool:
-    difference = measure.difference(result, best, pairs)
+def _same(difference: Difference, best: float) -> bool:
     most = _SAME if difference.significant else _UNSURE
-    return difference.mean <= most * measure.value(best)
+    return difference.mean <= most * best
 
 
 # ------------------------------------------------------------------------------------------------------------------- limits

@@ -16,7 +16,7 @@ from rota.capacity import Load
 from rota.errors import Infeasible, NotConverged, RotaError
 from rota.model import Preemption, System
 from rota.policy import MSR, Adaptive, Policy, policy_name, record_of
-from rota.simulation import Result, SimulationProgress, in_threads, simulate
+from rota.simulation import Result, SimulationProgress, enough_jobs, in_threads, simulate
 from rota.study.plan_policies import Rotas, analysis_of, design_rotas, fixed_policies, rotas_of
 from rota.tuning import proved_load
 
@@ -26,7 +26,7 @@ _GRID = (0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
 _TOO_CLOSE = 0.02
 _HIGHEST = 0.98  # at higher loads any affordable run looks unstable
 _STEPS = 4
-_NARROW = 0.03  # relative: an interval at another load that needs no more jobs
+_BUSY = 0.8  # at lower loads fewer jobs are enough
 _ALL = 1 - 1e-6  # of all load that any policy can carry
 _DESIGN_S = 4.0  # for a balanced rota
 
@@ -71,8 +71,7 @@ def against_load(
 ) -> list[dict[str, Any]]:
     """A row per policy and load, with rotas redesigned for each load. `known` are the results at the system's own `load`, `near` its rotas.
 
-    At most so many jobs are simulated, fewer where the interval of the mean response time is within 3 % of it. A policy that cannot be made
-    for a load has no row there.
+    At most so many jobs are simulated, fewer at low loads (`jobs_at`). A policy that cannot be made for a load has no row there.
     """
     adaptive = next((result.policy for result in known.values() if isinstance(result.policy, Adaptive)), None)  # tuned once
     grid, stopped = [at for at in loads_around(load.load) if at != load.load], threading.Event()
@@ -83,12 +82,13 @@ def against_load(
             yield from ((at, policy_name(policy), there.system, policy) for policy in fixed_policies(there.system))
         for k, (at, there) in enumerate(at_load.items()):
             tell(f"load {at:.2f}", k / len(grid))
-            rotas = design_rotas(there, jobs=jobs, seed=seed + 1, time_limit_s=time_limit_s, adaptive=adaptive, near=near)
+            few = jobs_at(at, there.system, jobs)
+            rotas = design_rotas(there, jobs=few, seed=seed + 1, time_limit_s=time_limit_s, adaptive=adaptive, near=near)
             yield from ((at, name, there.system, policy) for name, policy in rotas_of(rotas).items())
 
     def row(at: float, name: str, system: System, policy: Policy) -> dict[str, Any] | None:
         try:
-            return _row(at, name, run(system, policy, jobs, seed, stopped, until=_NARROW))
+            return _row(at, name, run(system, policy, jobs_at(at, system, jobs), seed, stopped))
         except (Infeasible, NotConverged):  # an improved rota whose tables cannot be made at this load
             return None
 
@@ -100,17 +100,24 @@ def against_load(
     return sorted([*own, *(one for one in made if one is not None)], key=lambda one: (one["load"], order[one["policy"]]))
 
 
-def run(system: System, policy: Policy, jobs: int, seed: int, stopped: threading.Event, until: float | None = None) -> Result:
-    """A simulation that raises KeyboardInterrupt on Ctrl-C and when it is `stopped`, instead of a partial result.
+def jobs_at(load: float, system: System, jobs: int) -> int:
+    """How many jobs are enough at a load, of which `jobs` are at a load of 0.8 or more.
 
-    `until`: fewer jobs are enough if the interval is that narrow, relative to the mean.
+    A queue forgets its state in a time that grows as 1/(1 − ρ)², so many times fewer jobs have an error that is as small relative to the
+    mean. But not less than a fifth, and as many as rare types need for a mean.
     """
+    fewest = max(jobs // 5, enough_jobs(system, 0) // 5, 1000)
+    return min(max(int(jobs * ((1 - _BUSY) / (1 - load)) ** 2), fewest), jobs)
+
+
+def run(system: System, policy: Policy, jobs: int, seed: int, stopped: threading.Event) -> Result:
+    """A simulation that raises KeyboardInterrupt on Ctrl-C and when it is `stopped`, instead of a partial result."""
 
     def watch(_: SimulationProgress) -> None:
         if stopped.is_set():
             raise KeyboardInterrupt  # only the main thread hears Ctrl-C
 
-    result = simulate(system, policy, jobs=jobs, seed=seed, until=until, progress=watch)
+    result = simulate(system, policy, jobs=jobs, seed=seed, progress=watch)
     if result.interrupted:
         raise KeyboardInterrupt
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from rota.optimal import OptimalProgress, compile_search, optimal_policy
 
 __all__ = ["Optimum", "find_optimum"]
 
+_LEAST_PART = 0.45  # of the time limit, on a processor: so long a plan waits for the search when all else is done
+_UNKNOWN = "How far this is from the best possible is not known"
 _ACCURACY = 1e-2  # of the optimum, relative: finer than most simulations
 
 
@@ -46,13 +49,18 @@ class OptimumSearch:
     """The search for the optimum in a thread of its own, beside other work. It ends with the `with` block at the latest."""
 
     def __init__(self, system: System, time_limit_s: float) -> None:
-        self._stopped, self._pool = threading.Event(), ThreadPoolExecutor(1)
+        self._stopped, self._enough, self._pool = threading.Event(), threading.Event(), ThreadPoolExecutor(1)
+        self._began, self._least_s = 0.0, _LEAST_PART * time_limit_s
         self._task = self._pool.submit(self._search, system, time_limit_s)
 
     def _search(self, system: System, time_limit_s: float) -> Optimum:
         if time_limit_s > 0:
             compile_search("full" if system.preemption == "setup" else system.preemption)  # takes time of its own
-        return find_optimum(system, time_limit_s, self._watch)
+        self._began = time.thread_time()
+        try:
+            return find_optimum(system, time_limit_s, self._watch)
+        except KeyboardInterrupt:
+            return Optimum(remark=f"{_UNKNOWN}: there was not enough time.")
 
     def __enter__(self) -> OptimumSearch:
         return self
@@ -62,12 +70,14 @@ class OptimumSearch:
         self._pool.shutdown()
 
     def result(self) -> Optimum:
-        """What was found; waits for it."""
+        """What was found; waits for it no longer than until it has had its least time on a processor."""
+        self._enough.set()
         return self._task.result()
 
     def _watch(self, _: OptimalProgress) -> None:
-        if self._stopped.is_set():
-            raise KeyboardInterrupt  # ends the search as Ctrl-C would
+        enough = self._enough.is_set() and time.thread_time() - self._began > self._least_s
+        if self._stopped.is_set() or enough:
+            raise KeyboardInterrupt  # ends the search as Ctrl-C would, with what was found so far
 
 
 def find_optimum(system: System, time_limit_s: float, progress: Callable[[OptimalProgress], None] | None = None) -> Optimum:
@@ -84,5 +94,5 @@ def find_optimum(system: System, time_limit_s: float, progress: Callable[[Optima
         )
     except RotaError as error:
         reason = str(error).partition(": ")[0]
-        return Optimum(remark=f"How far this is from the best possible is not known: {reason}.")
+        return Optimum(remark=f"{_UNKNOWN}: {reason}.")
     return Optimum(found.lower_bound, found.mean_response_time if found.settled and not setups else None)

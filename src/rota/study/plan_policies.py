@@ -15,15 +15,14 @@ from rota.errors import Infeasible
 from rota.model import Preemption, System
 from rota.policy import DESIGNED_NAMES, MSR, POLICY_NAMES, Policy, design_named, msr_name, policy_name, record_of
 from rota.process import build_process
-from rota.simulation import Result, SimulationProgress, find_best
+from rota.simulation import Result, SimulationProgress
 from rota.simulation.compiled import runner_of, will_compile
 from rota.study.plan_objective import PlanObjective
-from rota.tuning import FEWEST_JOBS, TuningProgress, tune_adaptive
+from rota.tuning import FEWEST_JOBS, TuningProgress, run_all, tune_adaptive
 
 __all__ = ["Rotas", "analysis_of", "capacity_needed", "compiled_parts", "design_rotas", "fixed_policies", "policies_of", "rotas_of"]
 
 _MODELS: dict[Preemption, tuple[Preemption, ...]] = {"full": ("full",), "none": ("none",), "setup": ("setup", "none")}
-_LEVEL = 0.01  # relative: rotas with backfilling that differ by less are as good as each other
 _BALANCED_S = 4.0  # for the balanced rota at each load
 _MOST_STATES = 200  # of the process of a rota that is improved
 
@@ -71,7 +70,7 @@ def design_rotas(
     """Rotas for every model that the system allows: a server that can stop jobs after a setup may also let them run to their end.
 
     `plain` is a close rota, chosen and tuned on its mean response time, for `time_limit_s` at most. Theory says nothing about backfilling,
-    so which rota is best with it, the balanced or the close one, is measured on at most `jobs` jobs of their own. `limits` are mean
+    so which rota is best with it, the balanced or the close one, is measured on `jobs` jobs of their own. `limits` are mean
     response times that types may have: `plain` keeps them if a rota that does was found. `adaptive`: the queue-driven rota, if it is tuned
     already; `judge`: what it is tuned on, if that is not its mean response time. `near`: the rotas for another load, which are tuned for
     this one too. With the objective "p95" and no limits, `plain` switches at the rate of the least exact 95 % quantile.
@@ -136,12 +135,13 @@ def _adaptive(
     return (tuned.policy,)
 
 
-def _better(system: System, choices: list[MSR], jobs: int, seed: int, tell: Callable[[str, SimulationProgress], None] | None = None) -> MSR:
-    """The rota of lowest mean response time, on as many jobs as that takes; the first one if the queue grew under all."""
+def _better(system: System, choices: list[MSR], jobs: int, seed: int, tell: Callable[[str, SimulationProgress], None] | None) -> MSR:
+    """The rota of lowest mean response time on so many jobs."""
     if tell is not None and will_compile(runner_of(rule_of(choices[0]).decide)):
         tell(policy_name(choices[0]), SimulationProgress(0, jobs, 0.0, np.inf, 0.0, compiling=True))
-    winner = find_best(system, choices, jobs=jobs, seed=seed, until=_LEVEL).winner
-    return choices[0] if winner is None else next(policy for policy in choices if policy == winner.policy)
+    results = run_all(system, choices, jobs=jobs, seed=seed)
+    means = [result.mean_response_time if result.stable else np.inf for result in results]
+    return choices[int(np.argmin(np.where(np.isnan(means), np.inf, means)))]
 
 
 def policies_of(system: System, rotas: dict[Preemption, Rotas]) -> dict[str, Policy]:
