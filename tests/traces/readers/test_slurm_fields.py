@@ -94,7 +94,16 @@ def test_other_resources():
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("n1", 1), ("n[1-3,7]", 4), ("n[1-3,7],gpu01", 5), ("rack[1-2]n[001-003]", 6), ("a,b,c", 3), ("None assigned", 0), ("(null)", 0), ("", 0)],
+    [
+        ("n1", 1),
+        ("n[1-3,7]", 4),
+        ("n[1-3,7],gpu01", 5),
+        ("rack[1-2]n[001-003]", 6),
+        ("a,b,c", 3),
+        ("None assigned", 0),
+        ("(null)", 0),
+        ("", 0),
+    ],
 )
 def test_node_lists(text, count):
     """Ranges in brackets, several brackets, several names; what is no node counts as none."""
