@@ -100,8 +100,8 @@ def test_the_same_jobs_after_a_warm_up():
 )
 def test_plain_sums(jobs):
     """Any log: means by type, what is missing, use and peak are what plain Python finds, second by second."""
-    rows = sorted((a, s, k, a + w, a + w + s + held) if known else (a, s, k, None, None) for a, s, k, w, held, known in jobs)
-    rows = sorted(rows, key=lambda row: row[0])
+    rows = [(a, s, k, a + w, a + w + s + held) if known else (a, s, k, None, None) for a, s, k, w, held, known in jobs]
+    rows.sort(key=lambda row: row[0])
     actual = rota.measure_actual(trace_of(rows), SYSTEM)
     known = [row for row in rows if row[4] is not None]
     assert (actual.jobs, actual.missing) == (len(rows), len(rows) - len(known))
