@@ -204,7 +204,7 @@ def _notes(trace: Trace, system: System | Fleet, missing: int, peak: Array) -> t
     lost = sum(about.get("import", {}).get("left_out", {}).values())
     lost += sum(part["jobs"] for account in about.get("grouping", []) for part in account["left_out"])
     if lost:
-        found.append(f"Of the log, the import and the grouping left out {_jobs(lost)}, which the machine may have run.")
+        found.append(f"Of the log, the import and the grouping left out {_jobs(lost)}: some of them may have used the machine.")
     if "thinned" in about:
         found.append(f"The trace has {about['thinned']:.3g} of the jobs: the machine ran the others, too.")
     if (peak > 1 + 1e-6).any():
