@@ -1,7 +1,7 @@
 """Examples in README.md and docs/ run in a directory of their own, with examples/ and the files that their page shows.
 
-A page shows a file as a toml or python block whose first line is its name, `# server.toml` or `# mine.py`, or as a json block below a line
-that is its name, `policy.json`: (JSON has no comments).
+A page shows a file as a toml or python block whose first line is its name, `# server.toml` or `# mine.py`, or as a json or text block
+below a line that is its name, `policy.json`: or `log.txt`: (these have no comments).
 """
 
 import re
@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent
 NAMED_TOML = re.compile(r"^```(?:toml|python)\n(?P<text># (?P<name>\S+\.(?:toml|py))\n.*?)^```$", re.MULTILINE | re.DOTALL)
-NAMED_JSON = re.compile(r"^`(?P<name>\S+\.json)`:\n\n```json\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+NAMED_ABOVE = re.compile(r"^`(?P<name>\S+\.(?:json|txt))`:\n\n```(?:json|text)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], 
     def enter(page: Path) -> None:
         (tmp_path / "examples").symlink_to(ROOT / "examples")
         shown = page.read_text(encoding="utf-8")
-        for file in (*NAMED_TOML.finditer(shown), *NAMED_JSON.finditer(shown)):
+        for file in (*NAMED_TOML.finditer(shown), *NAMED_ABOVE.finditer(shown)):
             path = tmp_path / file["name"]
             assert not path.exists(), f"{page.name} shows two files of the name {path.name}"
             path.write_text(file["text"], encoding="utf-8")

@@ -1,6 +1,7 @@
 """`rota compare`."""
 
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -95,3 +96,40 @@ def test_policies_on_a_trace(tmp_path, capsys):
     assert capsys.readouterr().out.startswith("3,000 jobs each, the same for all, seed 0\n")
     assert main([*arguments, "--loops", "2", "--warmup-loops", "2"]) == 2
     assert "--warmup-loops: must be at least 0 and below --loops, 2 (got 2)" in capsys.readouterr().err
+
+
+@pytest.fixture(name="log")
+def logged(tmp_path):
+    """A trace that says when its jobs ran, with its system."""
+    rows = {"arrival": [0.0, 1.0, 2.0], "size": [4.0, 2.0, 2.0], "type": [0, 1, 1], "start": [0.0, 4.0, None], "end": [4.0, 6.0, None]}
+    jobs = pl.DataFrame(rows, schema_overrides={"type": pl.Int32}).lazy()
+    trace = Trace(jobs, ("large", "small"), ("cores",), [[2.0], [1.0]], capacity=[2.0])
+    save_trace(trace, tmp_path / "jobs.parquet")
+    trace.system().save(tmp_path / "system.toml")
+    return [str(tmp_path / "system.toml"), "fcfs", "--workload", str(tmp_path / "jobs.parquet")]
+
+
+def test_what_really_happened(capsys, log):
+    """--actual adds a row, means by type and use; remarks say what they do not mean; --json has the same and more."""
+    assert main(["compare", *log, "--actual"]) == 0
+    printed = capsys.readouterr()
+    assert re.search(r"^  actual +4\.5 ", printed.out, re.MULTILINE)
+    assert re.search(r"^  small +1 +\S+ +3$", printed.out, re.MULTILINE)  # it waited from 1 to 4
+    assert "no start and end of 1 job" in printed.err
+    assert main(["compare", *log, "--actual", "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    assert [row["policy"] for row in fields["policies"]] == ["fcfs", "actual"]
+    assert (fields["actual"]["missing"], fields["actual"]["types"]["small"]["mean_waiting_time"]) == (1, 3)
+    assert fields["actual"]["utilization"] == {"cores": pytest.approx((4 * 2 + 2) / 6 / 2)}
+
+
+def test_what_really_happened_needs_a_log(capsys, log):
+    """Without a workload, with loops, with a trace that does not say it, or with --until, it is wrong use with a message."""
+    for more, message in (
+        (["--loops", "2"], "leave the loops out"),
+        (["--until", "1%"], "--until: does not go with --actual"),
+    ):
+        assert main(["compare", *log, "--actual", *more]) == 2
+        assert message in capsys.readouterr().err
+    assert main(["compare", *log[:2], "--actual"]) == 2
+    assert "must be a trace of a log" in capsys.readouterr().err

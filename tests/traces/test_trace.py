@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import rota
 import rota.traces
-from rota.traces import Trace
+from rota.traces import Trace, open_trace, resample, save_trace
 
 SEED = np.random.SeedSequence(0)
 
@@ -304,3 +305,32 @@ def test_a_system_may_have_another_server_and_other_rates():
     trace = many(200)
     system = trace.system([2.0, 1.0], preemption="full").scaled(factor=0.5)
     assert rota.simulate(system, "fcfs", workload=trace).jobs == 200
+
+
+# ---------------------------------------------------------------------------------------------------------------- what happened
+
+
+def happened():
+    """A trace that says when its jobs started and ended."""
+    times = {"arrival": [0.0, 5.0], "size": [4.0, 6.0], "type": [0, 0], "start": [1.0, 5.0], "end": [5.0, None]}
+    return Trace(pl.DataFrame(times, schema_overrides={"type": pl.Int32}).lazy(), ("a",), ("cores",), [[1.0]])
+
+
+def test_starts_and_ends_stay_where_arrivals_stay(tmp_path):
+    """Parts of a trace, fewer types and the file keep what happened; what moves arrivals does not."""
+    trace = happened()
+    save_trace(trace, tmp_path / "jobs.parquet")
+    for same in (open_trace(tmp_path / "jobs.parquet"), trace.window(0, 10), trace.grouped(top=1), trace.thinned(1), trace.without_long(9)):
+        assert same.has_actual
+        assert same.jobs.select("start", "end").collect().rows() == [(1, 5), (5, None)]
+    assert not trace.stretched(2).has_actual
+    assert not resample(trace, span=20, block=2.0).has_actual
+
+
+def test_starts_and_ends_do_not_change_what_is_played():
+    """A trace plays the same with and without them."""
+    trace = happened()
+    system = trace.system([1])
+    bare = replace(trace, jobs=trace.jobs.drop("start", "end"))
+    first, second = (rota.simulate(system, "fcfs", workload=one) for one in (trace, bare))
+    assert (first.mean_response_time, first.fingerprint) == (second.mean_response_time, second.fingerprint)

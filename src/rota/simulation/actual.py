@@ -5,8 +5,7 @@ are what a simulation measures too: lost runs and suspensions count as waiting. 
 `Result`, and sums over the same batches of jobs, so that the difference to a policy has an interval.
 
 In use is Σ size · demand over the capacity and the time from the first arrival to the last end, as for a simulated list of jobs. `peak` is
-the largest sum of the demands of jobs in their last `size` before their end, as a part of the capacity: above 1, the log is of a larger
-machine.
+the largest sum of the demands of jobs that ran at one time, as a part of the capacity: above 1, the log is of a larger machine.
 """
 
 from __future__ import annotations
@@ -174,16 +173,17 @@ def _actual(trace: Trace, system: System | Fleet, edges: Int, sums: _Sums) -> Ac
 
 
 def _peak(trace: Trace, system: System | Fleet, edges: Int) -> Array:
-    """The largest sum of the demands of running jobs (R,); what ends at an instant makes room for what starts then.
+    """The largest sum of the demands of running jobs (R,); what ends at an instant is free for what starts then.
 
-    Of a job that ran several times, or was suspended, the last stretch of its size counts: that may be too little, never too much.
+    Jobs that ran several times, or were suspended, are not counted: it may be too little, never too much.
     """
     if len(trace) > _MOST_SORTED:
         return np.full(len(system.resources), np.nan)
     jobs = trace.jobs.slice(int(edges[0]), int(edges[-1] - edges[0])).select("type", "size", "start", "end").drop_nulls().collect()
     demand = trace.demand[:, [trace.resources.index(name) for name in system.resources]][jobs["type"].to_numpy()]
     size, start, end = (jobs[name].to_numpy() for name in ("size", "start", "end"))
-    times = np.concatenate([end, np.maximum(start, end - size)])
+    at_once = end - start <= size + _ROUNDING * np.abs(end)
+    demand, times = demand[at_once], np.concatenate([end[at_once], start[at_once]])
     order = np.argsort(times, kind="stable")  # ends stand before starts
     most: list[float] = []
     for needed in demand.T:
@@ -204,7 +204,7 @@ def _notes(trace: Trace, system: System | Fleet, missing: int, peak: Array) -> t
     lost = sum(about.get("import", {}).get("left_out", {}).values())
     lost += sum(part["jobs"] for account in about.get("grouping", []) for part in account["left_out"])
     if lost:
-        found.append(f"Of the log, the import and the grouping left out {_jobs(lost)}, which the machine may have run.")
+        found.append(f"Of the log, the import and the grouping left out {_jobs(lost)}: some of them may have used the machine.")
     if "thinned" in about:
         found.append(f"The trace has {about['thinned']:.3g} of the jobs: the machine ran the others, too.")
     if (peak > 1 + 1e-6).any():

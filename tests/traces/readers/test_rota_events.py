@@ -173,12 +173,13 @@ def test_the_last_plan_counts(tmp_path):
 
 
 def test_the_unit_of_time_is_that_of_the_spec(tmp_path):
-    """A plan in minutes: arrivals, sizes and estimates are in minutes."""
+    """A plan in minutes: arrivals, sizes, estimates, starts and ends are in minutes."""
     log = Log(begin=0.0, unit=60.0)
     log.job(120, 1, 90.0, estimate=300.0)
     log.job(180, 2, 30.0)
     trace, _ = imported(log, tmp_path)
-    assert trace.jobs.collect().rows() == [(2.0, 1.5, 0, 5.0), (3.0, 0.5, 0, 0.5)]
+    assert trace.jobs.select("arrival", "size", "type", "estimate").collect().rows() == [(2.0, 1.5, 0, 5.0), (3.0, 0.5, 0, 0.5)]
+    assert trace.jobs.select("start", "end").collect().rows() == [(121 / 60, 211 / 60), (181 / 60, 211 / 60)]  # a job starts 1 s later
     assert trace.about["time_unit_s"] == 60.0
 
 

@@ -27,7 +27,7 @@ def times(trace):
 
 
 def test_a_real_log(tmp_path):
-    """What a real Slurm 22.05 wrote (array, dependency, begin time, requeues, suspension, heterogeneous job, time limit) is read by the rules."""
+    """What a real Slurm 22.05 wrote (arrays, dependency, begin time, requeues, suspension, heterogeneous job) is read by the rules."""
     text = (LOGS / "sacct.txt").read_text()
     trace, report = import_trace(LOGS / "sacct.txt", tmp_path / "jobs.parquet")
     assert imported(trace) == plain_jobs(rows_of_sacct(text))
@@ -210,7 +210,7 @@ def test_columns_that_do_not_suffice(tmp_path):
         read(tmp_path, "JobID|Start|NNodes\n1|2026-11-18T00:00:00|1\n")
     for text in ("when it came: ask sacct for Submit or Eligible", "how long it ran: ask sacct for ElapsedRaw or Elapsed or Start and End"):
         assert text in str(problems.value)
-    with pytest.raises(BadSpec, match="come more than once.*Submit"):
+    with pytest.raises(BadSpec, match=r"come more than once.*Submit"):
         read(tmp_path, "JobID|Submit|Submit|State|Elapsed|NCPUS\n1|2026-11-18T00:00:00|2026-11-18T00:00:00|COMPLETED|00:01:00|1\n")
 
 

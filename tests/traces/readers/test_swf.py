@@ -33,11 +33,12 @@ def read(directory, lines, header=HEADER, packed=False, **options):
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_processors_and_capacity(tmp_path, packed):
-    """Requested processors, else allocated ones; MaxProcs is the capacity; without memory and requested times there are none."""
+    """Requested processors, else allocated ones; MaxProcs is the capacity; no memory or requested time without any. Starts are known."""
     trace, report = read(tmp_path, [job(5, 100), job(0, 50, 4, requested=8), job(7, 70.5, -1, requested=2)], packed=packed)
     assert imported_jobs(trace) == [(0, 50, (8,)), (5, 100, (4,)), (7, 70.5, (2,))]
     assert (trace.resources, trace.capacity) == (("processors",), [128.0])
-    assert trace.jobs.collect_schema().names() == ["arrival", "size", "type"]
+    assert trace.jobs.collect_schema().names() == ["arrival", "size", "type", "start", "end"]
+    assert trace.jobs.select("start", "end").collect().rows() == [(10, 60), (15, 115), (17, 87.5)]  # each waited 10 s
     assert (report.format, report.rows, report.kept) == ("swf", 3, 3)
     assert header_of(tmp_path / "log.swf")["Computer"] == "A made-up machine"
 

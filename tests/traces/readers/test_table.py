@@ -99,3 +99,14 @@ def test_wrong_mappings(tmp_path, columns, unit, rule):
     file = write(TABLE, tmp_path / "table", "csv")
     with pytest.raises(BadSpec, match=rule):
         import_trace(file, tmp_path / "jobs.parquet", columns=columns, time_unit=unit)
+
+
+def test_starts_and_ends_are_kept(tmp_path):
+    """A table that says when jobs started, and perhaps ended, keeps it in seconds; the end follows from start and size."""
+    (tmp_path / "log.csv").write_text("came,began,left\n1,2,5\n2,5,6\n")
+    columns = {"arrival": "came", "start": "began", "end": "left"}
+    trace, _ = import_trace(tmp_path / "log.csv", tmp_path / "jobs.parquet", columns=columns, time_unit="min")
+    assert trace.jobs.select("arrival", "start", "end", "size").collect().rows() == [(60, 120, 300, 180), (120, 300, 360, 60)]
+    columns = {"arrival": "came", "start": "began", "size": "left"}
+    trace, _ = import_trace(tmp_path / "log.csv", tmp_path / "more.parquet", columns=columns)
+    assert trace.jobs.select("start", "end").collect().rows() == [(2, 7), (5, 11)]

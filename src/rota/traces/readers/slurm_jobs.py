@@ -70,8 +70,8 @@ def state_of(name: str) -> pl.Expr:
 def jobs_of_runs(runs: pl.DataFrame) -> pl.DataFrame:
     """A row per job, from all runs of these ids.
 
-    `runs` has cluster, group, member, component (of a heterogeneous job, else null), state, submit, eligible, start, end, size, limit, cores,
-    memory_gb, gpus, nodes, others, row; null is unknown.
+    `runs` has cluster, group, member, component (of a heterogeneous job, else null), state, submit, eligible, start, end, size, limit,
+    cores, memory_gb, gpus, nodes, others, row; null is unknown.
     """
     parts = _joined_runs(_numbered(runs.lazy()))
     jobs = parts.group_by(*_KEY, "job", maintain_order=True).agg(
