@@ -142,6 +142,7 @@ class SimulatedCluster:
             if action.note:
                 job = replace(job, comment=action.note)
             self.jobs[action.job] = self._done(action, job, run)
+        self._start_all()
         return complaints
 
     def _done(self, action: Action, job: SlurmJob, run: _Run) -> SlurmJob:
