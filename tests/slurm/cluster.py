@@ -32,7 +32,7 @@ SlurmctldPort={port}
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket={directory}/munge/socket,cred_expire=5
+AuthInfo=socket={directory}/munge/socket,cred_expire=60
 CryptoType=crypto/munge
 StateSaveLocation={directory}/state
 SlurmdSpoolDir={directory}/spool-%n
@@ -220,7 +220,8 @@ def running_cluster(
         for name in reversed(list(cluster.processes)):
             cluster.kill(name, signal.SIGTERM)
         _end_jobs(directory)
-        shutil.rmtree(directory, ignore_errors=True)
+        if "ROTA_KEEP_SLURM" not in os.environ:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def _processes_of(directory: Path) -> Iterator[Path]:

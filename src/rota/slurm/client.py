@@ -44,7 +44,7 @@ class SlurmClient:
         return Snapshot(nodes, jobs, time.time())
 
     def carry_out(self, actions: Sequence[Action]) -> list[str]:
-        """Does all of it, as far as it is possible, and returns what Slurm complained about: the next snapshot shows what came of it."""
+        """Does all of it that is possible, and returns what Slurm complained about: the next snapshot shows what came of it."""
         complaints = list[str]()
         lines = list(commands_for(actions))
         for at in range(0, len(lines), _TOGETHER):

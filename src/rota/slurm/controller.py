@@ -207,7 +207,7 @@ class Controller:
             elif (state == JobState.WAITING and where in _ON_NODE) or (state == JobState.SUSPENDED and where == Where.WAITING):
                 again.add(queue.name)
             elif state == JobState.RUNNING and where == Where.WAITING and self.tracked[id].started:
-                again.add(queue.name)  # it ran, and was requeued by somebody
+                again.add(queue.name)  # it ran, and a person requeued it
         return again
 
     def _forget(self, id: str, seen: Mapping[str, _Seen]) -> None:
