@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -133,9 +133,10 @@ def log_of(directory: Path) -> str:
 
 
 def wait_until_empty(cluster: Cluster, directory: Path, limit_s: float = 150.0) -> None:
-    """Waits until the partition has no jobs."""
+    """Waits until the partition has no jobs. Fails at once if a controller ended with an error."""
 
     def empty() -> bool:
+        assert "\nrota: " not in log_of(directory), log_of(directory)
         return not cluster.run("squeue", "-h", "-p", "main", "-o", "%i", check=False).strip() and "slurmctld" in cluster.processes
 
     try:
@@ -143,11 +144,3 @@ def wait_until_empty(cluster: Cluster, directory: Path, limit_s: float = 150.0) 
     except RuntimeError as error:
         queue = cluster.run("squeue", "-p", "main", "-o", "%i %t %r %N %k %n", check=False)
         raise AssertionError(f"jobs are left:\n{queue}\n{log_of(directory)[-3000:]}") from error
-
-
-def same_ids(cluster: Cluster, ids: Sequence[str]) -> list[str]:
-    """Job numbers in order."""
-    return sorted(ids, key=int)
-
-
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("os", "signal", "subprocess", "sys")]

@@ -62,7 +62,8 @@ def test_everything_dies_in_the_middle(empty_cluster, tmp_path):
         process.send_signal(signal.SIGKILL)
         process.wait(10)
     with controlled(cluster, tmp_path, "nMSR"):
-        cluster.wait_for("more ends", lambda: len(notes.ends()) >= 12)
+        cluster.wait_for("the second controller", lambda: log_of(tmp_path).rpartition("nodes:")[2].count("release") > 0)
+        cluster.wait_for("more ends", lambda: len(notes.ends()) >= 16)
         # SIGTERM: killed by SIGKILL it comes back with what it saved some seconds before, and runs jobs again that had ended since.
         cluster.kill("slurmctld", signal.SIGTERM)
         time.sleep(2)
@@ -98,10 +99,11 @@ def test_the_watchdog_releases_everything(empty_cluster, tmp_path):
 def test_a_policy_that_stops_jobs(empty_cluster, tmp_path, model):
     """A preemptive policy suspends or requeues real jobs; all end once, and CPUs are never overfull while jobs run."""
     cluster, notes = empty_cluster, Notes(tmp_path / "notes")
-    with controlled(cluster, tmp_path, "server-filling", "--preemption", model, model="full"):
+    with controlled(cluster, tmp_path, "max-weight", "--preemption", model, model="full"):
         ids = submit_mixed(cluster, notes, 24, *HELD, longest=6.0)
         wait_until_empty(cluster, tmp_path)
     assert notes.ends() == sorted(ids, key=int)
+    assert model in log_of(tmp_path)
     assert "Traceback" not in log_of(tmp_path)
 
 

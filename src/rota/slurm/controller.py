@@ -80,6 +80,7 @@ class Controller:
         self._kinds: dict[tuple[float, ...], int | None] = {}
         self._last = 0
         self.times = Times()
+        NodeQueue("", plan, seeded(self._seeds))  # raises where the policy does not suit the system, before anything is done
         demand = self.system.demand / self.system.capacity
         self._share: Array = demand.max(axis=1) / self.system.service_rate  # the work of a job: its largest share × its mean size
 
