@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo test figures lint bench docs console lock clean
+.PHONY: help demo test slurm figures lint bench docs console lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -22,6 +22,11 @@ demo: $(READY) ## the main job on a bundled example: what to run, how long peopl
 
 test: $(READY) ## the whole test suite
 	$(BIN)/python -m pytest -n auto
+
+slurm: ## install Slurm from Debian's packages, as root: its tests run a cluster on loopback, and are skipped without it
+	@if command -v slurmctld >/dev/null && command -v munged >/dev/null; then echo "Slurm is installed"; else \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  apt-get update -qq && apt-get install -y -qq --no-install-recommends slurmctld slurmd slurm-client munge; fi
 
 figures: $(READY) ## the paper's figures redrawn, in fast mode (some minutes), in build/figures
 	$(BIN)/rota reproduce all --fast --force --output build/figures

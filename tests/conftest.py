@@ -15,3 +15,10 @@ from own import own  # noqa: E402, F401  # a fixture
 settings.register_profile("steady", derandomize=True, deadline=None, max_examples=60)
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("steady")
+
+
+def pytest_terminal_summary(terminalreporter):  # type: ignore[no-untyped-def]
+    """Says aloud that the tests on a real Slurm did not run."""
+    skipped = [report for report in terminalreporter.stats.get("skipped", []) if "no Slurm" in str(report.longrepr)]
+    if skipped:
+        terminalreporter.write_line(f"WARNING: {len(skipped)} tests on a real Slurm were skipped: {skipped[0].longrepr[2]}", yellow=True)

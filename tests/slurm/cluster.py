@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "scontrol", "squeue", "sbatch")
-_START_S = 40.0
+_START_S = 90.0
 
 _CONF = """
 ClusterName=loopback
@@ -32,7 +32,7 @@ SlurmctldPort={port}
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket={directory}/munge/socket,cred_expire=5
+AuthInfo=socket={directory}/munge/socket,cred_expire=60
 CryptoType=crypto/munge
 StateSaveLocation={directory}/state
 SlurmdSpoolDir={directory}/spool-%n
@@ -64,7 +64,8 @@ SlurmctldTimeout=10
 InactiveLimit=0
 KillWait=2
 Waittime=0
-{gres_types}NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first}-{last}] CPUs={cpus} RealMemory={memory_mb}{gres} State=UNKNOWN
+{gres_types}NodeName=DEFAULT CPUs={cpus} RealMemory={memory_mb}{gres} State=UNKNOWN
+NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first}-{last}]
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO DefMemPerCPU=1
 PartitionName=other Nodes=ALL Default=NO MaxTime=INFINITE State=UP OverSubscribe=NO DefMemPerCPU=1
 """
@@ -109,8 +110,7 @@ class Cluster:
         conf = ("-f", str(self.directory / "slurm.conf"))
         here = self.directory / "munge"
         words = {
-            "munged": ["munged", "-F", f"--key-file={here}/key", f"--socket={here}/socket", f"--pid-file={here}/pid"]
-            + [f"--log-file={here}/log", f"--seed-file={here}/seed", "--num-threads=2"],
+            "munged": ["munged", "-F", f"--socket={here}/socket", *(f"--{it}-file={here}/{it}" for it in ("key", "pid", "log", "seed"))],
             "slurmctld": ["slurmctld", "-D", *conf],
         }.get(name, ["slurmd", "-D", *conf, "-N", name])
         with (self.directory / f"{name}.out").open("ab") as out:
@@ -128,6 +128,18 @@ class Cluster:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait(10)
+
+    def lose(self, node: str) -> None:
+        """A node is gone at once with all that runs on it, as if its power had failed."""
+        self.kill(node)
+        mark = f"SLURMD_NODENAME={node}".encode()
+        for place in _processes_of(self.directory):
+            with suppress(OSError):
+                if mark in (place / "environ").read_bytes().split(b"\0"):
+                    parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+                    if "slurmstepd" in Path(f"/proc/{parent}/cmdline").read_text():
+                        os.kill(parent, signal.SIGKILL)
+                    os.kill(int(place.name), signal.SIGKILL)
 
     def wait_for(self, what: str, ready: Callable[[], bool], limit_s: float = _START_S) -> None:
         """Waits until something holds; an error with the logs if it does not in time."""
@@ -208,15 +220,24 @@ def running_cluster(
         for name in reversed(list(cluster.processes)):
             cluster.kill(name, signal.SIGTERM)
         _end_jobs(directory)
-        shutil.rmtree(directory, ignore_errors=True)
+        if "ROTA_KEEP_SLURM" not in os.environ:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
-def _end_jobs(directory: Path) -> None:
-    """Ends what the nodes of this cluster have started and is still there: processes whose SLURM_CONF is this cluster's."""
+def _processes_of(directory: Path) -> Iterator[Path]:
+    """The processes that belong to the cluster of this directory: their SLURM_CONF is its file."""
     mark = f"SLURM_CONF={directory}/slurm.conf".encode()
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if mark in (place / "environ").read_bytes().split(b"\0") and (place / "exe").resolve().name in ("slurmstepd", "sh", "sleep"):
+            if mark in (place / "environ").read_bytes().split(b"\0"):
+                yield place
+
+
+def _end_jobs(directory: Path) -> None:
+    """Ends what the nodes of this cluster have started and is still there."""
+    for place in _processes_of(directory):
+        with suppress(OSError):
+            if (place / "exe").resolve().name in ("slurmstepd", "bash", "dash", "sh", "sleep"):
                 os.kill(int(place.name), signal.SIGKILL)
 
 

@@ -88,7 +88,7 @@ app.command(hold.release, group=RUN_JOBS)
 app.command(explain.explain, group=RUN_JOBS)
 app.command(top.top, group=RUN_JOBS)
 app.command(plan_history.plan_history, group=RUN_JOBS)
-app.command(slurm.slurm, group=RUN_JOBS)
+app.command(slurm.slurm)
 app.command(token.token)
 
 

@@ -11,11 +11,15 @@ from cyclopts import App, Parameter
 import rota
 from rota.cli.output import print_json, remark
 from rota.cli.outputs import check_output
-from rota.cli.parameters import Flag, Force, Json, OptionalOutput
+from rota.cli.parameters import RUN_JOBS, Flag, Force, Json, OptionalOutput
 from rota.cli.serve import read_plan
 from rota.display import duration
 
-slurm = App(name="slurm", help="Runs a plan on a Slurm cluster: Rota decides which held jobs start, where and when; Slurm does the rest.")
+slurm = App(
+    name="slurm",
+    group=RUN_JOBS,
+    help="Runs a plan on a Slurm cluster: Rota decides which held jobs start where and when.",
+)
 
 Partition = Annotated[str | None, Parameter(alias="-p", help="The partition that Rota looks after; all marked jobs if not given.")]
 HeartbeatFile = Annotated[

@@ -40,11 +40,11 @@ class SlurmClient:
         """The cluster now: jobs first, so that what is allocated is at least as new as they are."""
         nonce = secrets.token_hex(6)
         jobs = parse_jobs(self._run(["squeue", "--noheader", "--array", "--all", "--Format", job_format(nonce)]), nonce)
-        nodes = parse_nodes(self._run(["scontrol", "show", "node", "--oneliner"]))
+        nodes = parse_nodes(self._run(["scontrol", "show", "node", "--details", "--oneliner"]))
         return Snapshot(nodes, jobs, time.time())
 
     def carry_out(self, actions: Sequence[Action]) -> list[str]:
-        """Does all of it, as far as it is possible, and returns what Slurm complained about: the next snapshot shows what came of it."""
+        """Does all of it that is possible, and returns what Slurm complained about: the next snapshot shows what came of it."""
         complaints = list[str]()
         lines = list(commands_for(actions))
         for at in range(0, len(lines), _TOGETHER):

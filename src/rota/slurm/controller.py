@@ -80,6 +80,7 @@ class Controller:
         self._kinds: dict[tuple[float, ...], int | None] = {}
         self._last = 0
         self.times = Times()
+        NodeQueue("", plan, seeded(self._seeds))  # raises where the policy does not suit the system, before anything is done
         demand = self.system.demand / self.system.capacity
         self._share: Array = demand.max(axis=1) / self.system.service_rate  # the work of a job: its largest share × its mean size
 
@@ -207,7 +208,7 @@ class Controller:
             elif (state == JobState.WAITING and where in _ON_NODE) or (state == JobState.SUSPENDED and where == Where.WAITING):
                 again.add(queue.name)
             elif state == JobState.RUNNING and where == Where.WAITING and self.tracked[id].started:
-                again.add(queue.name)  # it ran, and was requeued by somebody
+                again.add(queue.name)  # it ran, and a person requeued it
         return again
 
     def _forget(self, id: str, seen: Mapping[str, _Seen]) -> None:

@@ -27,7 +27,7 @@ _OWN_HOLDS = ("JobHeldUser", "job requeued in held state", "JobHoldMaxRequeue")
 
 
 class Where(StrEnum):
-    """Where a job is, as far as Rota is concerned."""
+    """Where a job is, in the terms of Rota."""
 
     FOREIGN = "foreign"  # not Rota's, or taken from it: not touched
     WAITING = "waiting"  # held by Rota's mark
@@ -73,7 +73,7 @@ def _pending(job: SlurmJob) -> Standing:
     if job.priority > 0:
         if on != job.comment and on == job.wanted_node:
             return Standing(Where.STARTING, on)
-        return Standing(Where.FOREIGN, why="somebody released it: it is left to Slurm")
+        return Standing(Where.FOREIGN, why="a person released it: it is left to Slurm")
     if job.reason in _OWN_HOLDS or (job.reason == "JobHeldAdmin" and job.comment == MARK):  # the latter from job_submit.lua
         return Standing(Where.WAITING)
     return Standing(Where.FOREIGN, why=f"it is held by an administrator ({job.reason}): scontrol uhold {job.id} gives it to Rota")

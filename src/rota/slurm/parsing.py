@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from rota.slurm.errors import UnknownOutput
 from rota.slurm.world import Amounts, Node, SlurmJob
 
-__all__ = ["JOB_FIELDS", "job_format", "parse_jobs", "parse_nodes", "parse_tres"]
+__all__ = ["JOB_FIELDS", "job_format", "parse_gres", "parse_jobs", "parse_nodes", "parse_tres"]
 
 # Fields of squeue -O, and how wide they are at most.
 JOB_FIELDS: Mapping[str, int] = {
@@ -20,6 +20,8 @@ JOB_FIELDS: Mapping[str, int] = {
     "statecompact": 4,
     "reason": 48,
     "tres-alloc": 160,
+    "tres-per-node": 120,
+    "tres-per-job": 120,
     "numnodes": 12,
     "nodelist": 80,
     "partition": 64,
@@ -71,7 +73,7 @@ def _job(parts: list[str], record: str) -> SlurmJob:
             id=f["jobarrayid"],
             state=f["statecompact"],
             reason=_text(f["reason"]),
-            asks=parse_tres(f["tres-alloc"]),
+            asks=_asks(f["tres-alloc"], f["tres-per-node"], f["tres-per-job"]),
             nodes=int(f["numnodes"].split("-")[0] or 1),
             node=_text(f["nodelist"]),
             partition=f["partition"],
@@ -120,6 +122,12 @@ def parse_tres(text: str) -> Amounts:
     return Amounts(cpus, round(memory), {**models, **gres})
 
 
+def _asks(tres: str, per_node: str, per_job: str) -> Amounts:
+    """What a job asks for. Slurm counts generic resources in its TRES only where it accounts for them, so the request is read too."""
+    found = parse_tres(tres)
+    return Amounts(found.cpus, found.memory_mb, found.gres or parse_gres(per_node) or parse_gres(per_job))
+
+
 def _megabytes(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTP]?)", text)
     if match is None:
@@ -128,7 +136,7 @@ def _megabytes(text: str) -> float:
 
 
 def parse_nodes(text: str) -> tuple[Node, ...]:
-    """The nodes in the output of `scontrol show node --oneliner`."""
+    """The nodes in the output of `scontrol show node --details --oneliner`."""
     return tuple(_node(line) for line in text.splitlines() if line.startswith("NodeName="))
 
 
@@ -137,8 +145,8 @@ def _node(line: str) -> Node:
     for match in _PAIR.finditer(line):
         f.setdefault(match[1], match[2])  # the first of a name: a reason or a comment at the end may have anything in it
     try:
-        has = Amounts(int(f.get("CPUEfctv", f["CPUTot"])), int(f["RealMemory"]), parse_tres(f.get("CfgTRES", "")).gres or _gres(f["Gres"]))
-        used = Amounts(int(f["CPUAlloc"]), int(f["AllocMem"]), parse_tres(f.get("AllocTRES", "")).gres)
+        has = Amounts(int(f.get("CPUEfctv", f["CPUTot"])), int(f["RealMemory"]), parse_gres(f["Gres"]))
+        used = Amounts(int(f["CPUAlloc"]), int(f["AllocMem"]), parse_tres(f.get("AllocTRES", "")).gres or parse_gres(f.get("GresUsed", "")))
         state = f["State"]
         unreachable = "+NOT_RESPONDING" if state.endswith("*") else ""
         return Node(f["NodeName"], has, used, state.rstrip("*~#!%$@^-") + unreachable, tuple(f.get("Partitions", "").split(",")))
@@ -146,11 +154,11 @@ def _node(line: str) -> Node:
         raise UnknownOutput(f"scontrol printed a node that Rota cannot read ({error!r}): {line[:200]!r}") from None
 
 
-def _gres(text: str) -> dict[str, int]:
-    """Generic resources from `gpu:a100:4(S:0-1),fpga:2`."""
+def parse_gres(text: str) -> dict[str, int]:
+    """Generic resources from `gpu:a100:4(S:0-1),fpga:2`, `gres:gpu:1` or `gres/gpu=1`."""
     found = dict[str, int]()
     for part in re.sub(r"\([^)]*\)", "", text).split(","):
-        pieces = part.split(":")
-        if len(pieces) > 1 and pieces[-1].isdecimal():
-            found[pieces[0]] = found.get(pieces[0], 0) + int(pieces[-1])
+        pieces = re.split(r"[:=]", re.sub(r"^gres[:/]", "", part.strip()))
+        if pieces[0] and pieces[0] not in ("null", "N/A"):
+            found[pieces[0]] = found.get(pieces[0], 0) + (int(pieces[-1]) if pieces[-1].isdecimal() else 1)
     return found

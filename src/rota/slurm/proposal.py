@@ -1,8 +1,8 @@
 """`rota slurm plan`: the nodes of a cluster as kinds of servers, recent jobs as job types.
 
 Nodes of a partition with the same CPUs, memory and generic resources are of one kind. The controller runs one kind: the one with the most
-CPUs in all. Types, rates and sizes come from a trace (`rota trace import` reads what sacct prints), or from the jobs that Slurm has in its memory
-now, which are few, so the rates are rough then. Each node gets its share of the arrivals.
+CPUs in all. Types, rates and sizes come from a trace (`rota trace import` reads what sacct prints). Without one they come from the jobs
+that Slurm has in its memory now; these are few, so the rates are rough. Each node gets its share of the arrivals.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def system_from_jobs(kind: NodeKind, jobs: Sequence[SlurmJob], now: float, *, ty
     capacity = in_plan_units(kind.has, resources)
     requests = defaultdict[tuple[float, ...], list[SlurmJob]](list)
     for job in jobs:
-        asked = np.round(in_plan_units(job.asks, resources), 3)
+        asked = np.ceil(1000 * in_plan_units(job.asks, resources)) / 1000
         if job.nodes == 1 and asked.any() and (asked <= capacity).all():
             requests[tuple(asked.tolist())].append(job)
     if not requests:

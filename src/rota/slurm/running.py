@@ -51,7 +51,7 @@ class Heartbeat:
 
 
 def default_heartbeat(partition: str | None) -> Path:
-    """Where the heartbeat is if nobody says: in the state directory of this user."""
+    """Where the heartbeat is by default: in the state directory of this user."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(state) / "rota" / f"slurm-{partition or 'all'}.json"
 

@@ -87,7 +87,7 @@ class SimulatedCluster:
         self.ended[id] = begins, self.clock, job.node
 
     def _start_all(self) -> None:
-        """Released jobs whose lag is over start if their node has room."""
+        """Released jobs whose lag is over start if they fit on their node."""
         due = [(run.starts, id) for id, run in self.runs.items() if run.starts is not None and run.starts <= self.clock]
         for _, id in sorted(due):
             job = self.jobs[id]
@@ -102,7 +102,7 @@ class SimulatedCluster:
         return Amounts(sum(job.asks.cpus for job in here if job.state == "R"), sum(job.asks.memory_mb for job in here), gres)
 
     def fits(self, asks: Amounts, name: str) -> bool:
-        """Whether a node has room."""
+        """Whether a job fits on a node beside the others."""
         has, used = self.nodes[name].has, self.used(name)
         return (
             used.cpus + asks.cpus <= has.cpus
@@ -142,6 +142,7 @@ class SimulatedCluster:
             if action.note:
                 job = replace(job, comment=action.note)
             self.jobs[action.job] = self._done(action, job, run)
+        self._start_all()
         return complaints
 
     def _done(self, action: Action, job: SlurmJob, run: _Run) -> SlurmJob:

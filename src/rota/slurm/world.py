@@ -96,7 +96,7 @@ class Action:
 
 
 class Cluster(Protocol):
-    """A cluster that can be read and told what to do: a real one, or a simulated one."""
+    """A cluster that can be read and changed: a real one, or a simulated one."""
 
     calls: int  # commands that were run
     updates: int  # changes that were asked for
@@ -105,4 +105,4 @@ class Cluster(Protocol):
         """The cluster now."""
 
     def carry_out(self, actions: Sequence[Action]) -> Sequence[str]:
-        """Does all of it, as far as it is possible, and returns what Slurm complained about."""
+        """Does all of it that is possible, and returns what Slurm complained about."""

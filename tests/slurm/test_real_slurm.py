@@ -1,0 +1,170 @@
+"""Rota drives a real Slurm on loopback: every job completes exactly once, no node is overfull, whatever dies in the middle."""
+
+import json
+import signal
+import time
+
+import pytest
+
+from slurm.real import (
+    HELD,
+    Notes,
+    controlled,
+    log_of,
+    run_rota,
+    start_rota,
+    submit_mixed,
+    wait_until_empty,
+    write_plan,
+)
+
+pytestmark = pytest.mark.xdist_group("slurm")  # one cluster
+
+
+def _check(cluster, notes, ids):
+    """Each job completed exactly once, and no node had more CPUs in use than it has."""
+    assert notes.ends() == sorted(ids, key=int)
+    assert all(cpus <= 8 for cpus in notes.most_cpus().values()), notes.most_cpus()
+
+
+@pytest.mark.parametrize("policy", ["nMSR", "improved", "first-fit"])
+def test_mixed_jobs_under_a_rota(empty_cluster, tmp_path, policy):
+    """Jobs of three types on four nodes under an MSR rota, an improved one and First-Fit; the lag is measured."""
+    notes = Notes(tmp_path / "notes")
+    with controlled(empty_cluster, tmp_path, policy):
+        ids = submit_mixed(empty_cluster, notes, 24, *HELD)
+        wait_until_empty(empty_cluster, tmp_path)
+        time.sleep(1)
+    _check(empty_cluster, notes, ids)
+    assert len({node for _, _, node, *_ in notes.read()}) == 4
+    beat = json.loads((tmp_path / "beat.json").read_text())
+    assert beat["starts"] > 0
+    assert 0 <= beat["lag_s"] < 30
+    assert "Traceback" not in log_of(tmp_path)
+
+
+def test_mixed_jobs_under_slurms_own_scheduler(empty_cluster, tmp_path):
+    """The same jobs, not held, under backfill: a controller that runs beside does not touch them."""
+    notes = Notes(tmp_path / "notes")
+    with controlled(empty_cluster, tmp_path, "first-fit"):
+        ids = submit_mixed(empty_cluster, notes, 24)
+        wait_until_empty(empty_cluster, tmp_path)
+    _check(empty_cluster, notes, ids)
+    assert "release" not in log_of(tmp_path)
+
+
+def test_everything_dies_in_the_middle(empty_cluster, tmp_path):
+    """The controller is killed and started again, slurmctld too, a node is drained, another one is lost with its jobs."""
+    cluster, notes = empty_cluster, Notes(tmp_path / "notes")
+    with controlled(cluster, tmp_path, "nMSR") as process:
+        ids = submit_mixed(cluster, notes, 36, *HELD)
+        cluster.wait_for("some ends", lambda: len(notes.ends()) >= 4)
+        process.send_signal(signal.SIGKILL)
+        process.wait(10)
+    with controlled(cluster, tmp_path, "nMSR"):
+        cluster.wait_for("the second controller", lambda: log_of(tmp_path).rpartition("nodes:")[2].count("release") > 0)
+        cluster.wait_for("more ends", lambda: len(notes.ends()) >= 16)
+        # SIGTERM: killed by SIGKILL it comes back with what it saved some seconds before, and runs jobs again that had ended since.
+        cluster.kill("slurmctld", signal.SIGTERM)
+        time.sleep(2)
+        cluster.start("slurmctld")
+        cluster.wait_for("slurmctld", lambda: "is UP" in cluster.run("scontrol", "ping", check=False))
+        cluster.run("scontrol", "update", "nodename=n3", "state=drain", "reason=test")
+        cluster.lose("n4")
+        cluster.run("scontrol", "update", "nodename=n4", "state=down", "reason=lost")  # as its monitor would; Slurm alone takes longer
+        wait_until_empty(cluster, tmp_path)
+        late = {node for what, _, node, _, at in notes.read() if what == "begin" and at > time.time() - 3}
+    _check(cluster, notes, ids)
+    assert late <= {"n1", "n2"}
+    assert "answers again" in log_of(tmp_path)
+    assert "Traceback" not in log_of(tmp_path)
+
+
+def test_the_watchdog_releases_everything(empty_cluster, tmp_path):
+    """No controller is heard of: the watchdog gives held jobs to Slurm's own scheduler, and they run."""
+    cluster, notes = empty_cluster, Notes(tmp_path / "notes")
+    ids = submit_mixed(cluster, notes, 6, *HELD, longest=1.0)
+    words = ("watch", "--partition", "main", "--limit", "2", "--interval", "0.5", "--heartbeat", str(tmp_path / "beat.json"))
+    process = start_rota(cluster, tmp_path, *words)
+    try:
+        wait_until_empty(cluster, tmp_path)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+    _check(cluster, notes, ids)
+    assert "no controller" in log_of(tmp_path)
+
+
+@pytest.mark.parametrize("model", ["suspend", "requeue"])
+def test_a_policy_that_stops_jobs(empty_cluster, tmp_path, model):
+    """A preemptive policy suspends or requeues real jobs; all end once, and CPUs are never overfull while jobs run."""
+    cluster, notes = empty_cluster, Notes(tmp_path / "notes")
+    with controlled(cluster, tmp_path, "max-weight", "--preemption", model, model="full"):
+        ids = submit_mixed(cluster, notes, 24, *HELD, longest=6.0)
+        wait_until_empty(cluster, tmp_path)
+    assert notes.ends() == sorted(ids, key=int)
+    assert model in log_of(tmp_path)
+    assert "Traceback" not in log_of(tmp_path)
+
+
+def test_people_stay_in_charge(empty_cluster, tmp_path):
+    """A job that an administrator holds stays held; a dependency, two nodes and an array are done; explain and status say what is."""
+    cluster, notes = empty_cluster, Notes(tmp_path / "notes")
+    with controlled(cluster, tmp_path, "first-fit"):
+        cluster.wait_for("the controller", (tmp_path / "beat.json").exists)
+        held = cluster.submit(notes.command(0.3), "--mem=500", "--comment=rota:waits:small", "--hold")
+        cluster.run("scontrol", "hold", str(held))
+        first = cluster.submit(notes.command(1), *HELD, "--mem=500")
+        after = cluster.submit(notes.command(0.3), *HELD, "--mem=500", f"--dependency=afterok:{first}")
+        both = cluster.submit(notes.command(0.3), *HELD, "--nodes=2", "--ntasks=2", "--mem=500")
+        cluster.submit(notes.command(0.3), *HELD, "--array=1-3", "--mem=500")
+        cluster.wait_for("the ends", lambda: len(notes.ends()) == 6)
+        said = run_rota(cluster, "explain", str(held), "--partition", "main").stdout
+        status = run_rota(cluster, "status", "--partition", "main", "--heartbeat", str(tmp_path / "beat.json")).stdout
+    assert "held by an administrator" in said
+    assert "lag from decision to start" in status
+    assert {str(first), str(after), str(both)} <= set(notes.ends())
+    assert str(held) not in notes.ends()
+
+
+def test_back_out_in_one_command(empty_cluster, tmp_path):
+    """`rota slurm release-all` gives all held jobs to Slurm, and a controller that is still there does not take them back."""
+    cluster, notes = empty_cluster, Notes(tmp_path / "notes")
+    ids = submit_mixed(cluster, notes, 6, *HELD, longest=1.0)
+    done = run_rota(cluster, "release-all", "--partition", "main")
+    assert (done.returncode, done.stdout) == (0, "6 jobs released to Slurm's own scheduler\n")
+    wait_until_empty(cluster, tmp_path)
+    _check(cluster, notes, ids)
+
+
+def test_shadow_mode_changes_nothing(empty_cluster, tmp_path):
+    """With --dry-run Slurm's own scheduler runs the jobs, and Rota says what it would have done and how long people would have waited."""
+    cluster, notes = empty_cluster, Notes(tmp_path / "notes")
+    plan = write_plan(tmp_path)
+    words = ("run", str(plan), "--policy", "first-fit", "--partition", "main", "--dry-run", "--interval", "0.3")
+    process = start_rota(cluster, tmp_path, *words)
+    try:
+        cluster.wait_for("the shadow", lambda: "nodes:" in log_of(tmp_path))
+        ids = submit_mixed(cluster, notes, 24)
+        wait_until_empty(cluster, tmp_path)
+        time.sleep(1)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+    _check(cluster, notes, ids)
+    log = log_of(tmp_path)
+    assert "24 jobs ended. They waited" in log
+    assert "would have waited" in log
+
+
+def test_propose_a_plan(empty_cluster, tmp_path):
+    """`rota slurm plan` writes a server like the nodes, with types from the jobs in the queue, that Rota can read."""
+    cluster, notes = empty_cluster, Notes(tmp_path / "notes")
+    submit_mixed(cluster, notes, 6, *HELD, "--time=1")
+    done = run_rota(cluster, "plan", "--partition", "main", "--output", str(tmp_path / "found.toml"))
+    assert done.returncode == 0, done.stderr
+    import rota
+
+    system = rota.read_system(tmp_path / "found.toml")
+    assert system.capacity.tolist() == [8, 15.625]
+    assert sorted(system.demand[:, 0].tolist()) == [1, 2, 4]
