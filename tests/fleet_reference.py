@@ -1,4 +1,4 @@
-"""A slow simulator of fleets in plain Python, with every dispatch rule written from its definition: what the compiled engine is compared with.
+"""A slow simulator of fleets in plain Python, with every dispatch rule written from its definition, to compare the engine with.
 
 Every server is a list of jobs and asks a policy of `reference_simulator`. Rules look at all servers, in exact fractions; where two servers
 are equal but for rounding, the log to compare with (`guide`) may name either. Random rules draw from the same stream, in the order that

@@ -56,6 +56,7 @@ def fleets_and_jobs(draw):
 
 
 def inside(cuts, jobs):
+    """The cuts that are between two jobs."""
     return [cut for cut in cuts if cut < len(jobs.jobs)]
 
 
@@ -104,7 +105,12 @@ def test_jobs_on_their_way(rule, case, policy, cost):
 
 @pytest.mark.parametrize("rule", [*SENDING, "pull"])
 @settings(max_examples=15)
-@given(case=fleets_and_jobs(), policy=st.sampled_from([rota.FirstFit(), rota.FCFS()]), cost=st.sampled_from([0.0, 0.5]), seed=st.integers(0, 99))
+@given(
+    case=fleets_and_jobs(),
+    policy=st.sampled_from([rota.FirstFit(), rota.FCFS()]),
+    cost=st.sampled_from([0.0, 0.5]),
+    seed=st.integers(0, 99),
+)
 def test_failures(rule, case, policy, cost, seed):
     """Servers fail and work again as in plain Python; no job is lost, and one whose server fails is served again from the beginning."""
     fleet, jobs, _ = case
