@@ -25,6 +25,7 @@ _HOME = {
     "Empirical": "rota.model",
     "Erlang": "rota.model",
     "Exponential": "rota.model",
+    "CustomDispatch": "rota.model",
     "Dispatch": "rota.model",
     "Fitted": "rota.model",
     "Fleet": "rota.model",
@@ -97,6 +98,7 @@ _HOME = {
     "StallingMaxWeight": "rota.policy",
     "Best": "rota.simulation",
     "Comparison": "rota.simulation",
+    "FleetResult": "rota.simulation",
     "Jobs": "rota.simulation",
     "Result": "rota.simulation",
     "Start": "rota.simulation",
@@ -173,6 +175,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.model import BoundedPareto as BoundedPareto
     from rota.model import Bursts as Bursts
     from rota.model import Coxian as Coxian
+    from rota.model import CustomDispatch as CustomDispatch
     from rota.model import Deterministic as Deterministic
     from rota.model import Dispatch as Dispatch
     from rota.model import Empirical as Empirical
@@ -219,6 +222,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.process import build_process as build_process
     from rota.simulation import Best as Best
     from rota.simulation import Comparison as Comparison
+    from rota.simulation import FleetResult as FleetResult
     from rota.simulation import Jobs as Jobs
     from rota.simulation import Result as Result
     from rota.simulation import Start as Start

@@ -28,7 +28,7 @@ from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.core.typing.templates import AttributeTemplate
 
-__all__ = ["View", "ViewType", "Views", "address_of", "by_reference", "call_code"]
+__all__ = ["View", "ViewType", "Views", "address_of", "by_reference", "call_code", "view_at"]
 
 _WORD = ir.IntType(64)
 _ByReference = TypeVar("_ByReference", bound=type)
@@ -100,7 +100,7 @@ class View:
         fields = {**more, **record._asdict()}
         items = [(name, _item(value, negative)) for name, value in fields.items()]
         self.type = _view_type(type(record).__qualname__, tuple((name, one[0]) for name, one in items))
-        self.record, self.inner = record, [one[2] for _, one in items]
+        self.record, self.more, self.inner = record, more, [one[2] for _, one in items]
         self.words = np.array([0, *(word for _, one in items for word in one[1])], dtype=np.int64)
         self.address = address_of(self.words)
         self._shorter: View | None = None
@@ -301,3 +301,16 @@ def call_code(typing_context: Any, view: Any) -> Any:
         return returned
 
     return result(view), generate
+
+
+@extend.intrinsic
+def view_at(typing_context: Any, like: Any, address: Any) -> Any:
+    """The view whose words are at an address, of the same type as the view `like`."""
+    if not isinstance(like, ViewType) or not isinstance(address, nb.types.Integer):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word = context.cast(builder, arguments[1], address, nb.types.int64)
+        return builder.inttoptr(word, ir.IntType(8).as_pointer())
+
+    return like(like, address), generate

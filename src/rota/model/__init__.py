@@ -1,7 +1,7 @@
 """`System` and `Fleet`: capacities, job types, rates, size distributions, arrival processes; the TOML spec."""
 
 from rota.model.arrivals import MAP, MMPP, ArrivalProcess, Bursts, GeometricBatch, GivenBatch, Poisson
-from rota.model.dispatch import Dispatch
+from rota.model.dispatch import CustomDispatch, Dispatch
 from rota.model.distribution import SizeDistribution
 from rota.model.fleet import Fleet
 from rota.model.fleet_tables import json_schema
@@ -22,6 +22,7 @@ __all__ = [
     "Bursts",
     "Chunk",
     "Coxian",
+    "CustomDispatch",
     "Deterministic",
     "Dispatch",
     "Empirical",

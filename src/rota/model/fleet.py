@@ -24,7 +24,15 @@ from rota.errors import BadSpec, Problem
 from rota.model.arrivals import ArrivalProcess
 from rota.model.dispatch import Dispatch, checked_dispatch
 from rota.model.distribution import SizeDistribution
-from rota.model.fleet_checks import checked_affinities, checked_kinds, checked_servers, checked_table, placement_problems, server_problems
+from rota.model.fleet_checks import (
+    checked_affinities,
+    checked_failures,
+    checked_kinds,
+    checked_servers,
+    checked_table,
+    placement_problems,
+    server_problems,
+)
 from rota.model.job_types import HasJobTypes, Preemption, TimeUnit
 from rota.model.system import WITHIN_ROUNDING, System
 
@@ -37,6 +45,8 @@ class Fleet(HasJobTypes):
 
     The job types are those of a `rota.System`. `only`: for each type None, or the kinds on which it may run. `speed` (C, K): how fast a
     type runs on a kind, 1 if left out; sizes are running times at speed 1. `dispatch`: a `rota.Dispatch`, or the name of its rule.
+    `up_time` and `down_time` (C,): how long a server of a kind works until it fails, and how long it then takes until it works again, on
+    average; infinite and 0 if it does not fail.
     """
 
     count: Int
@@ -55,6 +65,8 @@ class Fleet(HasJobTypes):
     setup_time: float | None
     time_unit: TimeUnit | None
     arrivals: tuple[ArrivalProcess, ...]
+    up_time: Array
+    down_time: Array
 
     def __init__(
         self,
@@ -75,6 +87,8 @@ class Fleet(HasJobTypes):
         time_unit: TimeUnit | None = None,
         mean_size: ArrayLike | None = None,
         arrivals: Sequence[ArrivalProcess] | None = None,
+        up_time: ArrayLike | None = None,
+        down_time: ArrayLike | None = None,
     ) -> None:
         n, P = checked_servers(count, capacity)
         C, R = P.shape
@@ -110,9 +124,11 @@ class Fleet(HasJobTypes):
             problems += placement_problems(job.name, job.demand, servers, allowed[i], fast)
         if problems:
             raise BadSpec(problems)
-        for array in (n, P, v):
+        up, down = checked_failures(labels, up_time, down_time)
+        for array in (n, P, v, up, down):
             array.flags.writeable = False
         own = {"count": n, "capacity": P, "kinds": labels, "only": allowed, "speed": v, "dispatch": checked_dispatch(dispatch)}
+        own |= {"up_time": up, "down_time": down}
         for name in self.__dataclass_fields__:
             object.__setattr__(self, name, own[name] if name in own else getattr(types, name))
 
@@ -190,7 +206,7 @@ class Fleet(HasJobTypes):
         if not isinstance(other, Fleet):
             return NotImplemented
         texts = ("kinds", "only", "dispatch", "names", "resources", "sizes", "preemption", "setup_time", "time_unit", "arrivals")
-        arrays = ("count", "capacity", "speed", "demand", "arrival_rate")
+        arrays = ("count", "capacity", "speed", "demand", "arrival_rate", "up_time", "down_time")
         return all(getattr(self, name) == getattr(other, name) for name in texts) and all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in arrays
         )

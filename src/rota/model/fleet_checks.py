@@ -15,7 +15,9 @@ from rota.model.system import exceeds
 __all__ = [
     "COUNT_RULE",
     "MOST_SERVERS",
+    "RESERVED",
     "checked_affinities",
+    "checked_failures",
     "checked_kinds",
     "checked_servers",
     "checked_table",
@@ -24,6 +26,7 @@ __all__ = [
 ]
 
 MOST_SERVERS = 1_000_000_000  # of a kind: more is a mistake
+RESERVED = ("count", "up_time", "down_time")  # what else a table of servers has, beside resources
 COUNT_RULE = f"must be a whole number from 1 to {MOST_SERVERS:,}: leave a kind out of which there is no server"
 
 
@@ -134,15 +137,33 @@ def checked_affinities(only: object, K: int) -> tuple[tuple[str, ...] | None, ..
     return tuple(None if places is None else tuple(dict.fromkeys(places)) for places in given)
 
 
+def checked_failures(kinds: tuple[str, ...], up_time: ArrayLike | None, down_time: ArrayLike | None) -> tuple[Array, Array]:
+    """Mean times that servers of each kind are up and down; infinite and 0 if they do not fail."""
+    C, problems = len(kinds), []
+    if up_time is None and down_time is None:
+        return np.full(C, np.inf), np.zeros(C)
+    try:
+        up = np.full(C, np.inf) if up_time is None else np.array(up_time, dtype=np.float64).reshape(C).copy()
+        down = np.zeros(C) if down_time is None else np.array(down_time, dtype=np.float64).reshape(C).copy()
+    except (TypeError, ValueError):
+        raise BadSpec([Problem("up_time", f"needs {C} numbers, one per kind of server, and so does down_time", up_time)]) from None
+    for kind, a, b in zip(kinds, up.tolist(), down.tolist(), strict=True):
+        if not ((a == np.inf and b == 0) or (0 < a < np.inf and 0 < b < np.inf)):
+            rule = "must be positive and finite, and so must down_time; leave out both if servers do not fail"
+            problems.append(Problem(f"servers.{kind}.up_time", rule, a if not 0 < a < np.inf else b))
+    if problems:
+        raise BadSpec(problems)
+    return up, down
+
+
 def _is_name(label: object) -> bool:
     return isinstance(label, str) and bool(label)
 
 
 def server_problems(kinds: tuple[str, ...], n: Int, P: Array, resources: tuple[str, ...]) -> list[Problem]:
     """What is wrong with counts, capacities and names of resources."""
-    problems = []
-    if "count" in resources:
-        problems.append(Problem("resources", "must not have the name that a table of servers uses for their number", "count"))
+    rule = "must not have the name that a table of servers uses for something else"
+    problems = [Problem("resources", rule, name) for name in RESERVED if name in resources]
     for c, kind in enumerate(kinds):
         if not 1 <= n[c] <= MOST_SERVERS:
             problems.append(Problem(f"servers.{kind}.count", COUNT_RULE, int(n[c])))

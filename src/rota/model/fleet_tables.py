@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from rota.errors import BadSpec, Problem, problems_of
-from rota.model.dispatch import DispatchRule, make_dispatch
+from rota.model.dispatch import CustomDispatch, Dispatch, DispatchRule, make_dispatch
 from rota.model.distribution import NonNegative, Positive
 from rota.model.fleet import Fleet
-from rota.model.fleet_checks import COUNT_RULE, MOST_SERVERS, placement_problems
+from rota.model.fleet_checks import COUNT_RULE, MOST_SERVERS, RESERVED, placement_problems
 from rota.model.system import DEMANDS_NOTHING, TimeUnit
 from rota.model.tables import (
     SERVER_OR_SERVERS,
@@ -40,6 +41,9 @@ class _Servers(BaseModel):
 
     count: Annotated[int, Field(ge=1, le=MOST_SERVERS, strict=True)] = Field(description="how many servers of this kind there are")
 
+    up_time: Positive | None = Field(None, description="how long a server works until it fails, on average; left out, it does not fail")
+    down_time: Positive | None = Field(None, description="how long a server that has failed takes until it works again, on average")
+
     @property
     def capacity(self) -> dict[str, float]:
         """How much a server has of each resource that it names."""
@@ -49,6 +53,8 @@ class _Servers(BaseModel):
 class _Dispatch(Strict):
     rule: DispatchRule = Field(description="which server an arriving job goes to")
     d: Annotated[int, Field(ge=1, strict=True)] | None = Field(None, description='servers that rule = "power-of-d" compares; 2 if left out')
+    staleness: NonNegative = Field(0.0, description="how often the dispatcher looks at the servers; always if left out")
+    cost: NonNegative = Field(0.0, description="how long a job is on its way to its server")
 
     @model_validator(mode="after")
     def _d_goes_with_power_of_d(self) -> _Dispatch:
@@ -93,7 +99,7 @@ def fleet_to_dict(fleet: Fleet) -> dict[str, Any]:
     unit = {} if fleet.time_unit is None else {"time_unit": fleet.time_unit}
     setup = {} if fleet.setup_time is None else {"setup_time": plain_number(fleet.setup_time)}
     rule = fleet.dispatch
-    dispatch = {} if rule is None else {"dispatch": {"rule": rule.rule} | ({} if rule.d is None else {"d": rule.d})}
+    dispatch = {} if rule is None else {"dispatch": _dispatch_to_dict(rule)}
     return {
         "version": SPEC_VERSION,
         **unit,
@@ -104,12 +110,25 @@ def fleet_to_dict(fleet: Fleet) -> dict[str, Any]:
     }
 
 
+def _dispatch_to_dict(rule: Dispatch) -> dict[str, Any]:
+    if isinstance(rule, CustomDispatch):
+        raise BadSpec(
+            [Problem("dispatch", "is a rule of your own, which a file does not hold: leave it out and give it to simulate", rule.rule)]
+        )
+    times = {name: plain_number(value) for name, value in (("staleness", rule.staleness), ("cost", rule.cost)) if value}
+    return {"rule": rule.rule, **({} if rule.d is None else {"d": rule.d}), **times}
+
+
 def _servers_to_dict(fleet: Fleet) -> dict[str, dict[str, Any]]:
     amounts = [{name: plain_number(has) for name, has in zip(fleet.resources, row, strict=True)} for row in fleet.capacity]
     positive = [{name: has for name, has in row.items() if has} for row in amounts]
     # The order of resources is that in which the file names them first. Where zeros are needed for it, they are written.
     rows = positive if _in_order(positive) == fleet.resources else amounts
-    return {kind: {"count": int(n), **row} for kind, n, row in zip(fleet.kinds, fleet.count, rows, strict=True)}
+    fails = [
+        {"up_time": plain_number(up), "down_time": plain_number(down)} if np.isfinite(up) else {}
+        for up, down in zip(fleet.up_time.tolist(), fleet.down_time.tolist(), strict=True)
+    ]
+    return {kind: {"count": int(n), **row, **more} for kind, n, row, more in zip(fleet.kinds, fleet.count, rows, fails, strict=True)}
 
 
 def _placement_to_dict(fleet: Fleet, i: int) -> dict[str, Any]:
@@ -149,7 +168,9 @@ def fleet_from_dict(raw: dict[str, Any]) -> Fleet:
         kinds=tuple(kinds),
         only=[job.only for job in jobs],
         speed=[[job.speed.get(kind, 1.0) for job in jobs] for kind in kinds],
-        dispatch=None if spec.dispatch is None else make_dispatch(spec.dispatch.rule, spec.dispatch.d),
+        dispatch=None if spec.dispatch is None else make_dispatch(**spec.dispatch.model_dump()),
+        up_time=[np.inf if kind.up_time is None else kind.up_time for kind in kinds.values()],
+        down_time=[kind.down_time or 0.0 for kind in kinds.values()],
         sizes=[job.distribution() for job in jobs],
         preemption=spec.preemption.model,
         setup_time=spec.preemption.setup_time,
@@ -174,7 +195,7 @@ def _problems_between_parts(raw: dict[str, Any]) -> list[Problem]:
     problems: list[Problem] = []
     tables, jobs = raw.get("servers"), raw.get("jobs")
     tables = tables if isinstance(tables, dict) and all(isinstance(table, dict) for table in tables.values()) else None
-    servers = {kind: {name: has for name, has in table.items() if name != "count"} for kind, table in (tables or {}).items()}
+    servers = {kind: {name: has for name, has in table.items() if name not in RESERVED} for kind, table in (tables or {}).items()}
     for kind, server in servers.items():
         if not any(is_number(has) and has > 0 for has in server.values()):
             problems.append(Problem(f"servers.{kind}", "needs a positive amount of at least one resource"))

@@ -3,6 +3,8 @@
 from rota.policy import POLICY_NAMES, as_policy
 from rota.simulation.best import Best, Contender, find_best
 from rota.simulation.compare import Comparison, Difference, compare, compare_pair, compare_relative
+from rota.simulation.fleet.policy import FleetPolicy
+from rota.simulation.fleet.result import FleetResult
 from rota.simulation.replicate import Replications, replicate
 from rota.simulation.result import Result
 from rota.simulation.saving import read_result, save_result
@@ -18,6 +20,8 @@ __all__ = [
     "Comparison",
     "Contender",
     "Difference",
+    "FleetPolicy",
+    "FleetResult",
     "Jobs",
     "PoissonArrivals",
     "Replications",

@@ -13,10 +13,11 @@ import numpy as np
 from rota.arguments import whole
 from rota.display import html_lines, html_table, html_title, number, verdict_cells
 from rota.errors import BadSpec, Problem, RotaError
-from rota.model import System, Workload
+from rota.model import Dispatch, Fleet, System, Workload
 from rota.policy import DESIGNED_NAMES, Custom, Policy, as_policy, policy_name
 from rota.policy.lookup import policy_list
 from rota.simulation.arguments import checked_run
+from rota.simulation.fleet.policy import Failures, PolicyOfFleet, fleet_policies, pooled
 from rota.simulation.named import as_workload
 from rota.simulation.result import JOBS, RELATIVE, RESPONSES, Result
 from rota.simulation.side_by_side import in_threads
@@ -118,23 +119,35 @@ class Comparison:
 
 
 def compare(
-    system: System,
-    policies: Sequence[Policy | str | Path],
+    system: System | Fleet,
+    policies: Sequence[PolicyOfFleet],
     *,
+    dispatch: Dispatch | str | Sequence[Dispatch | str] | None = None,
     jobs: int | None = None,
     seed: int = 0,
     workload: Workload | str | Path | None = None,
     warmup: float | None = None,
     progress: Callable[[str, SimulationProgress], None] | None = None,
+    staleness: float = 0.0,
+    failures: Failures | None = None,
 ) -> Comparison:
     """Simulates every policy on the same jobs. A policy that cannot run on this system is reported in `errors`, by name.
 
     A name such as "nMSR" or "improved" (`rota.policy.DESIGNED_NAMES`) is designed for the system first. The intervals of the differences in
     the table hold at once for all pairs of policies, with 95 % confidence.
+
+    On a `rota.Fleet` every policy is combined with every rule of `dispatch`, a rule or a list of them; the rest is as in `simulate`.
     """
     errors: dict[str, str] = {}
-    checked_run(system, jobs, seed, warmup=warmup)
-    chosen = chosen_policies(policies, system, errors)
+    if isinstance(system, Fleet):
+        fleet, system = system, pooled(system)
+        checked_run(system, jobs, seed, warmup=warmup)
+        chosen: list[Policy] = list(fleet_policies(fleet, policies, dispatch, errors, staleness, failures))
+    else:
+        if dispatch is not None or staleness or failures is not None:
+            raise BadSpec([Problem("dispatch", "goes with a rota.Fleet, and so do staleness and failures", dispatch)])
+        checked_run(system, jobs, seed, warmup=warmup)
+        chosen = chosen_policies(policies, system, errors)  # type: ignore[arg-type]  # it refuses what is not for one server
     workload = None if workload is None else as_workload(workload, system)
     labels = labels_of([policy_name(policy) for policy in chosen])
     running, stopped = threading.Lock(), threading.Event()

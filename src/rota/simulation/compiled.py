@@ -13,19 +13,22 @@ from types import FunctionType
 from typing import Any
 
 import numba as nb
+import numpy as np
 
 from rota.arrays import Int
-from rota.decide import State, built_in
+from rota.decide import State, built_in, rule_of
+from rota.errors import Infeasible
 from rota.kernel import compiled as compiled_function
 from rota.kernel import kernel
 from rota.kernel_cache import is_kept
+from rota.policy import Custom, Policy
 from rota.simulation.engine import engine
 from rota.simulation.own import bounds_checked, check_return_type, guarded, out_of_bounds, watched
 from rota.simulation.server import Server
 from rota.simulation.tally import Tally
-from rota.views import Views, call_code
+from rota.views import View, Views, call_code
 
-__all__ = ["runner_of", "shared_engine", "will_compile"]
+__all__ = ["put_decision", "runner_of", "shared_engine", "will_compile", "with_globals"]
 
 _njit: Any = nb.njit
 
@@ -78,7 +81,7 @@ class _Own:
             views = Views(negative=True)
             if self._ask is None:
                 check_return_type(self._function, views.of(state, target=target), target)
-                self._ask = _njit(_with_globals(_ask, "ask_own", decide=_njit(guarded(self._function))))
+                self._ask = _njit(with_globals(_ask, "ask_own", decide=_njit(guarded(self._function))))
             return _run(self._ask, views, target, state, server, tally, *arguments)
         except (nb.core.errors.NumbaError, nb.core.errors.UnsupportedBytecodeError):  # raised before anything has run
             if not self._may_be_plain:
@@ -93,6 +96,36 @@ class _Own:
         return self._ask is None and self._plain is None
 
 
+def put_decision(view: View, policy: Policy | None, bounds: bool) -> None:
+    """Puts the decision function of a policy into the view of a state, for an engine that is compiled; None: it is never asked."""
+    if not isinstance(policy, Custom):
+        view.set_code(_asking(never if policy is None else rule_of(policy).decide))
+        return
+    decide = policy.decide
+    if policy.compiled is False or not isinstance(decide, FunctionType | nb.core.dispatcher.Dispatcher):
+        raise Infeasible(f"servers of a fleet need policies that numba compiles, and {policy.name!r} is to run as plain Python")
+    own = View(view.record, negative=True, **view.more)
+    try:
+        own.set_code(_own_asking(decide, bounds))
+    except nb.core.errors.NumbaError as error:
+        raise Infeasible(f"numba cannot compile the decision function of {policy.name!r}: {error}") from error
+    view.words[0] = own.words[0]
+    view.inner.append(own)
+
+
+@kernel
+def never(state: Any, target: Int) -> float:
+    """Stands for the policy of a server that gets no jobs."""
+    return np.inf
+
+
+@cache
+def _own_asking(decide: Any, bounds: bool) -> Any:
+    ready = isinstance(decide, nb.core.dispatcher.Dispatcher)
+    function = bounds_checked(decide) if bounds else decide if ready else _njit(decide)
+    return _njit(with_globals(_ask, "ask_own", decide=_njit(guarded(function))))
+
+
 @cache
 def _own(decide: Callable[..., float], bounds: bool, may_be_plain: bool) -> _Own:
     return _Own(decide, bounds, may_be_plain)
@@ -101,7 +134,7 @@ def _own(decide: Callable[..., float], bounds: bool, may_be_plain: bool) -> _Own
 @cache
 def _asking(decide: Callable[..., float]) -> Any:
     """A decision function of Rota as the engine calls it, compiled at its first call."""
-    return compiled_function(_with_globals(_ask, f"ask_{decide.__name__}", decide=decide), _nrt=False)
+    return compiled_function(with_globals(_ask, f"ask_{decide.__name__}", decide=decide), _nrt=False)
 
 
 def _run(ask: Any, views: Views, target: Int, state: State, server: Server, tally: Tally, *arguments: Any) -> int:
@@ -125,14 +158,14 @@ def _decide_by_address(state: Any, target: Int) -> float:
 
 def _ask(state: Any) -> float:
     """A decision function as the engine calls it."""
-    return decide(state, state.target)  # type: ignore[name-defined, no-any-return]  # noqa: F821 (`_with_globals` puts it in)
+    return decide(state, state.target)  # type: ignore[name-defined, no-any-return]  # noqa: F821 (`with_globals` puts it in)
 
 
 def _copy(decide: Callable[..., float], name: str) -> Any:
-    return _with_globals(engine, name, decide=decide)
+    return with_globals(engine, name, decide=decide)
 
 
-def _with_globals(function: Any, name: str, **names: Any) -> Any:
+def with_globals(function: Any, name: str, **names: Any) -> Any:
     """A copy of a function with other globals and another name, under which numba can keep it on disk."""
     copy = FunctionType(function.__code__, {**function.__globals__, **names}, name)
     copy.__qualname__ = name

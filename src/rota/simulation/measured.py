@@ -16,7 +16,11 @@ from rota.arrays import Array, Bool, Int
 from rota.model import System
 from rota.policy import MSR, Policy
 from rota.process import build_process
+from rota.simulation.fleet.policy import FleetPolicy
+from rota.simulation.fleet.result import fleet_result
+from rota.simulation.fleet.run import KindSums
 from rota.simulation.result import Result
+from rota.simulation.run import Rates
 from rota.simulation.start import Start
 from rota.simulation.statistics import QUANTILES, effective_jobs, quantile_interval, quantiles, ratio_interval
 from rota.simulation.tally import COUNT, PRESENT, RESPONSE, SERVED, SLOWDOWN, SQUARE, WAITING
@@ -24,22 +28,11 @@ from rota.simulation.tally import COUNT, PRESENT, RESPONSE, SERVED, SLOWDOWN, SQ
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FEWEST", "About", "Measured", "Rates", "result_of", "too_little"]
+__all__ = ["FEWEST", "About", "Measured", "result_of", "too_little"]
 
 FEWEST = 100  # jobs of a type, for a mean of them
 _MANY_GROW = 0.5  # of several runs: a short one may look as if it grew, but not many of them
 _UNKNOWN_PART = 0.05  # of the jobs present that may be of types of which too little is known
-
-
-class Rates(NamedTuple):
-    """What is counted over the whole run, warm-up included."""
-
-    time: float
-    preemptions: float
-    switches: float
-    switching: float  # time
-    unproved: int
-    events: int
 
 
 class Measured(NamedTuple):
@@ -59,6 +52,7 @@ class Measured(NamedTuple):
     simulated_time: float
     rates: Rates
     fingerprint: int
+    by_kind: KindSums | None = None  # of a fleet
 
     @property
     def over(self) -> int:
@@ -124,7 +118,7 @@ def result_of(runs: Sequence[Measured], about: About, elapsed: float, *, interru
     worth = [effective_jobs(rows[:, i, RESPONSE], counts[:, i], type_variance[i]) if counted[i] else 0.0 for i in range(K)]
     spans = np.concatenate([run.lengths[: run.over] for run in runs])
     names = np.array(system.names, dtype=object)
-    return Result(
+    result = Result(
         system=system,
         policy=about.policy,
         seed=about.seed,
@@ -175,6 +169,9 @@ def result_of(runs: Sequence[Measured], about: About, elapsed: float, *, interru
         response_time_quantile_intervals={level: overall_hidden * quantile_interval(parts, level) for level in QUANTILES},
         runs=len(runs),
     )
+    if not isinstance(about.policy, FleetPolicy):
+        return result
+    return fleet_result(result, about.policy, [run.by_kind for run in runs if run.by_kind is not None], total_time)
 
 
 def _expected(about: About, counted: Array) -> Array:

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rota.arrays import Bool, Int
-from rota.decide import decider_of, describe
-from rota.decide.state import SWITCHES
+from rota.decide import decider_of
 from rota.model import System
 from rota.model.workload import Chunk
 from rota.policy import Custom, Policy
-from rota.simulation.measured import About, Measured, Rates
-from rota.simulation.run import Run
+from rota.simulation.fleet.policy import FleetPolicy
+from rota.simulation.fleet.run import FleetRun
+from rota.simulation.measured import About, Measured
+from rota.simulation.run import Rates, Run
 from rota.simulation.start import Start, begin_in
 from rota.simulation.statistics import WARMUP, grows
-from rota.simulation.tally import BUCKETS, PRESENT, SWITCHED, Counts, joined
+from rota.simulation.tally import BUCKETS, PRESENT, Counts, joined
 
 if TYPE_CHECKING:
     import polars as pl
@@ -65,15 +66,21 @@ class Measuring:
         self.finite, self.poisson = finite, poisson
         batches = min(max(_NUMBERS // K // 2 * 2, 4), _ROWS)  # an even number
         self.workload_seed, policy_seed, self.initial_seed = np.random.SeedSequence(seed).spawn(3)
-        self.run = Run(
-            system,
-            decider_of(system, policy),
-            policy_seed,
-            batch_jobs=max(1, min(2 * (first_look or jobs) // (batches * _SEGMENTS), _LARGEST_BATCH)),
-            log_jobs=min(log_jobs, jobs),
-            check=check,
-            compiled=policy.compiled if isinstance(policy, Custom) else None,
-        )
+        batch_jobs = max(1, min(2 * (first_look or jobs) // (batches * _SEGMENTS), _LARGEST_BATCH))
+        if isinstance(policy, FleetPolicy):
+            # Closing a batch looks at all servers: it must not take more time than the jobs of the batch.
+            least = min(policy.fleet.servers * K // 64, jobs // 256)
+            self.run: Run = FleetRun(policy, policy_seed, batch_jobs=max(batch_jobs, least), log_jobs=min(log_jobs, jobs), check=check)
+        else:
+            self.run = Run(
+                system,
+                decider_of(system, policy),
+                policy_seed,
+                batch_jobs=batch_jobs,
+                log_jobs=min(log_jobs, jobs),
+                check=check,
+                compiled=policy.compiled if isinstance(policy, Custom) else None,
+            )
         self.start: Start | None = None
         self.done = 0  # jobs that came and count
         self._fingerprint = 0
@@ -142,9 +149,7 @@ class Measuring:
             self.unfinished = self.run.count_unfinished()
 
     def _measured_rates(self) -> Rates:
-        run = self.run
-        switches, unproved = float(run.state.mode[SWITCHES]), describe(self.policy, run.state).unproved
-        return Rates(run.now, float(run.tally.preemptions.sum()), switches, float(run.tally.times[SWITCHED]), unproved, run.events)
+        return self.run.rates(self.policy)
 
     # ------------------------------------------------------------------------------------------------------------ answers
 
@@ -157,7 +162,7 @@ class Measuring:
         _, areas, spans = self.run.batches()
         lengths = spans[:, 1] - spans[:, 0]
         present = np.divide(areas[:, PRESENT], lengths[:, None], out=np.zeros(areas[:, PRESENT].shape), where=lengths[:, None] > 0)
-        arrived, here = self.run.tally.arrived, self.run.state.system
+        arrived, here = self.run.arrived_by_type, self.run.present_by_type
         types = np.array([here[i] > _LEFT_BEHIND * arrived[i] and grows(present[:, i]) for i in range(len(here))])
         if grows(present.sum(axis=1)):  # of a part of the types it may show only in their sum
             types |= ~types.any()
@@ -180,12 +185,13 @@ class Measuring:
             growing=growing,
             growth=growth,
             unfinished=self.unfinished,
-            arrived=self.run.tally.arrived,
+            arrived=self.run.arrived_by_type,
             histogram=self._histogram(cut),
             segments=self._response_histograms(cut),
             simulated_time=float(spans[-1, 1]) if len(spans) else self.run.now,
             rates=self._rates or self._measured_rates(),
             fingerprint=self._fingerprint,
+            by_kind=self.run.by_kind(cut) if isinstance(self.run, FleetRun) else None,
         )
 
     def about(self) -> About:
@@ -194,7 +200,7 @@ class Measuring:
 
     def _histogram(self, cut: int) -> Int:
         """The counts of the segments that begin after the warm-up; of the last one at least."""
-        total = self.run.tally.buckets.copy()  # of the segment that is open
+        total = self.run.histogram.copy()  # of the segment that is open
         closed = [counts for before, counts in self._segments if before >= cut]
         if not closed and self._segments:
             closed = [self._segments[-1][1]]
@@ -205,12 +211,12 @@ class Measuring:
     def _response_histograms(self, cut: int) -> Int:
         """The histograms of the response time of all types (segments, BUCKETS)."""
         segments = [counts for before, counts in self._segments if before >= cut]
-        kinds = self.run.tally.buckets.shape[1]
+        kinds = self.run.histogram.shape[1]
         parts = np.zeros((len(segments) + 1, BUCKETS), dtype=np.int64)
         for part, (places, counts) in zip(parts, segments, strict=False):
             responses = places < kinds * BUCKETS  # the first of the three histograms
             np.add.at(part, places[responses] % BUCKETS, counts[responses])
-        parts[-1] = self.run.tally.buckets[0].sum(axis=0)  # of the segment that is open
+        parts[-1] = self.run.histogram[0].sum(axis=0)  # of the segment that is open
         return parts
 
     def _log_table(self) -> pl.DataFrame | None:
@@ -221,7 +227,8 @@ class Measuring:
 
         entries = np.concatenate(log)
         kinds = pl.Series(entries[:, 1].astype(np.int64)).replace_strict(
-            {0: "arrive", 1: "start", 2: "preempt", 3: "finish"}, return_dtype=pl.String
+            {0: "arrive", 1: "start", 2: "preempt", 3: "finish", 4: "send", 5: "return"}, return_dtype=pl.String
         )
         types = [self.system.names[int(i)] for i in entries[:, 2]]
-        return pl.DataFrame({"time": entries[:, 0], "event": kinds, "type": types, "job": entries[:, 3].astype(np.int64)})
+        table = pl.DataFrame({"time": entries[:, 0], "event": kinds, "type": types, "job": entries[:, 3].astype(np.int64)})
+        return table if entries.shape[1] == 4 else table.with_columns(server=pl.Series(entries[:, 4].astype(np.int64)))

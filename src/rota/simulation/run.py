@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rota.arrays import Array, Int
-from rota.decide import Decider, new_state, seeded
+from rota.decide import Decider, State, describe, new_state, seeded
 from rota.decide.job_lists import link
+from rota.decide.state import SWITCHES
 from rota.model import System
 from rota.model.workload import Chunk
+from rota.policy import Policy
 from rota.simulation.compiled import runner_of
 from rota.simulation.engine import FULL_LOG
 from rota.simulation.server import (
@@ -31,9 +33,9 @@ from rota.simulation.server import (
     WITH_JOBS,
     Server,
 )
-from rota.simulation.tally import BATCH_BEGAN, CLOSED, LIMIT, SHIFT, Counts, Tally, new_tally
+from rota.simulation.tally import BATCH_BEGAN, CLOSED, LIMIT, SHIFT, SWITCHED, Counts, Tally, new_tally
 
-__all__ = ["Run"]
+__all__ = ["Rates", "Run", "new_server", "with_jobs"]
 
 _LOG = 1 << 16
 
@@ -44,6 +46,39 @@ def _aligned(jobs: int) -> Any:
     space = np.zeros((jobs + 1) * line, dtype=np.uint8)
     first = -space.ctypes.data % line
     return space[first : first + jobs * line].view(JOB)
+
+
+def with_jobs(state: State, jobs: Any, keys: Array, places: Int) -> State:
+    """A state that sees its part of these records of jobs; `keys` and `places` are scratch."""
+    seen = {name: jobs[name] for name in ("newer", "older", "sequence", "finish", "estimate")}
+    return state._replace(**seen, keys=keys, places=places)
+
+
+def new_server(*, logging: bool) -> Server:
+    """A server without places for jobs yet."""
+    empty_int, empty = np.empty(0, dtype=np.int64), np.empty(0)
+    numbers = np.zeros(NUMBERS, dtype=np.int64)
+    numbers[VACANT] = -1
+    return Server(
+        jobs=np.zeros(0, dtype=JOB),
+        heap=empty_int,
+        ends=empty,
+        unused=empty_int,
+        numbers=numbers,
+        times=np.full(TIMES, np.inf),
+        log=np.empty((_LOG if logging else 0, 4)),
+    )
+
+
+class Rates(NamedTuple):
+    """What is counted over the whole run, warm-up included."""
+
+    time: float
+    preemptions: float
+    switches: float
+    switching: float  # time
+    unproved: int
+    events: int
 
 
 class Run:
@@ -64,20 +99,10 @@ class Run:
         self.log: list[Array] = []
         self._log_jobs = log_jobs  # the first jobs, of which everything is logged; 0 once all of them have left
         self._log_from = 0  # the first job that is logged
-        self._jobs = np.zeros(0, dtype=JOB)
         self.engine = runner_of(decider.decide, compiled, check)
         self.state = new_state(system, decider, seeded(seed))
-        empty_int, empty = np.empty(0, dtype=np.int64), np.empty(0)
-        self.server = Server(
-            jobs=self._jobs,
-            heap=empty_int,
-            ends=empty,
-            unused=empty_int,
-            numbers=np.zeros(NUMBERS, dtype=np.int64),
-            times=np.full(TIMES, np.inf),
-            log=np.empty((_LOG if log_jobs else 0, 4)),
-        )
-        self.server.numbers[VACANT] = -1
+        self.server = new_server(logging=log_jobs > 0)
+        self._jobs = self.server.jobs
         self.target = np.zeros(len(system.names), dtype=np.int64)
         self.tally: Tally = new_tally(len(system.names), 0, (batch_jobs - 1).bit_length())
 
@@ -95,6 +120,26 @@ class Run:
     def present(self) -> int:
         """Jobs in the system."""
         return int(self.state.system.sum())
+
+    @property
+    def present_by_type(self) -> Int:
+        """Jobs in the system (K,)."""
+        return self.state.system
+
+    @property
+    def arrived_by_type(self) -> Int:
+        """Jobs that came (K,)."""
+        return self.tally.arrived
+
+    @property
+    def histogram(self) -> Int:
+        """What the histograms counted since the last `take_histogram`, (3, K or 1, BUCKETS)."""
+        return self.tally.buckets
+
+    def rates(self, policy: Policy) -> Rates:
+        """What was counted over the whole run."""
+        switches, unproved = float(self.state.mode[SWITCHES]), describe(policy, self.state).unproved
+        return Rates(self.now, float(self.tally.preemptions.sum()), switches, float(self.tally.times[SWITCHED]), unproved, self.events)
 
     @property
     def batch_jobs(self) -> int:
@@ -185,7 +230,7 @@ class Run:
 
     def _make_room(self, arriving: int) -> None:
         """Doubles the places for jobs until a whole chunk fits beside those present."""
-        have, server, state = len(self._jobs), self.server, self.state
+        have, server = len(self._jobs), self.server
         free = int(server.numbers[UNUSED])
         if free >= arriving:
             return
@@ -194,15 +239,7 @@ class Run:
         jobs = _aligned(need)
         jobs[:have] = self._jobs
         self._jobs = jobs
-        self.state = state._replace(
-            newer=jobs["newer"],
-            older=jobs["older"],
-            sequence=jobs["sequence"],
-            finish=jobs["finish"],
-            estimate=jobs["estimate"],
-            keys=np.zeros(need),
-            places=np.zeros(need, dtype=np.int64),
-        )
+        self._show_jobs(jobs)
         unused = np.zeros(need, dtype=np.int64)
         unused[:free] = server.unused[:free]
         unused[free : free + need - have] = np.arange(need - 1, have - 1, -1)  # low places are used first
@@ -215,6 +252,10 @@ class Run:
             far = back + np.flatnonzero(server.ends[back:] < np.inf)
             places = np.r_[:near, far]
             self._put_in_service(server.heap[places], server.ends[places])
+
+    def _show_jobs(self, jobs: Any) -> None:
+        """Decisions see these jobs from now on."""
+        self.state = with_jobs(self.state, jobs, np.zeros(len(jobs)), np.zeros(len(jobs), dtype=np.int64))
 
     def _make_rows(self, jobs: int) -> None:
         """Makes the arrays large enough for the batches of this many jobs."""

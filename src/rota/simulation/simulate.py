@@ -12,11 +12,12 @@ import numpy as np
 
 from rota.arguments import whole
 from rota.errors import BadSpec, Infeasible, Problem
-from rota.model import System
+from rota.model import Dispatch, Fleet, System
 from rota.model.workload import Workload
-from rota.policy import Policy, as_policy
+from rota.policy import as_policy
 from rota.simulation.arguments import checked_run
 from rota.simulation.compiled import will_compile
+from rota.simulation.fleet.policy import Failures, FleetPolicy, PolicyOfFleet, as_fleet_policy, pooled
 from rota.simulation.measured import result_of
 from rota.simulation.named import as_workload
 from rota.simulation.packing import in_processes, is_plain
@@ -49,9 +50,10 @@ class SimulationProgress:
 
 
 def simulate(
-    system: System,
-    policy: Policy | str | Path,
+    system: System | Fleet,
+    policy: PolicyOfFleet,
     *,
+    dispatch: Dispatch | str | None = None,
     jobs: int | None = None,
     seed: int = 0,
     workload: Workload | str | Path | None = None,
@@ -64,6 +66,8 @@ def simulate(
     log_jobs: int = 0,
     check: bool = False,
     progress: Callable[[SimulationProgress], None] | None = None,
+    staleness: float = 0.0,
+    failures: Failures | None = None,
 ) -> Result:
     """Simulates a policy (or its name, its file, or your own as "module:function") on a system.
 
@@ -81,9 +85,22 @@ def simulate(
 
     The first `log_jobs` jobs are logged event by event (those that were there have negative numbers). `check` verifies
     the laws of the engine after every event (slow). Ctrl-C ends the run; what was measured so far is returned.
+
+    A `rota.Fleet`: every server runs the policy, or that of its kind if it is a dict, and jobs go to servers by the rule `dispatch` (that
+    of the fleet if not given, else "jsq"); or the policy is a `rota.Pinned` or `rota.Split`. A policy that is designed by its name is
+    designed for a server of each kind at its part of the arrivals. `staleness`: the dispatcher looks at the servers only every so many
+    units of time. `failures`: mean times up and down, for all servers or by kind; a server that fails loses what it did, and its jobs are
+    dispatched again. The result is a `FleetResult`.
     """
+    if isinstance(system, Fleet):
+        if start is not None:
+            raise BadSpec([Problem("start", "is for one server: a fleet begins empty", start)])
+        policy = as_fleet_policy(system, policy, dispatch, staleness=staleness, failures=failures)
+        system = pooled(system)
+    elif dispatch is not None or staleness or failures is not None:
+        raise BadSpec([Problem("dispatch", "goes with a rota.Fleet, and so do staleness and failures", dispatch)])
     jobs, seed, log_jobs = checked_run(system, jobs, seed, until, warmup, log_jobs, until_types)
-    policy = as_policy(policy, system)
+    policy = as_policy(policy, system)  # type: ignore[arg-type]  # it refuses what is not for one server
     workload = None if workload is None else as_workload(workload, system)
     if workload is None and system.arrival_rate.sum() == 0:
         raise Infeasible("no jobs arrive: there is nothing to simulate")
@@ -94,7 +111,7 @@ def simulate(
         if jobs == 0:
             raise Infeasible("the workload has no jobs: there is nothing to simulate")
     rule = None if until is None and until_types is None else Until(until, until_types)
-    usual = enough_jobs(system) if workload is None else JOBS
+    usual = JOBS if workload is not None else enough_jobs(system, fleet=isinstance(policy, FleetPolicy))
     jobs = jobs or (usual if rule is None else _MOST_JOBS)
     n = _runs(replications, workload, log_jobs, lambda: runs_for(system, policy, min(jobs, usual), warmup))
     each, workers = -(-jobs // n), None if workers is None else whole("workers", workers, 1)
@@ -192,15 +209,16 @@ def _played(
     return result if rule is None else replace(result, reached=rule.excess(result) <= 1)
 
 
-def enough_jobs(system: System, jobs: int = JOBS) -> int:
+def enough_jobs(system: System, jobs: int = JOBS, *, fleet: bool = False) -> int:
     """At least `jobs`, and enough that the rarest type has 500 and the run lasts 50 times the longest mean size; 20 million at most.
 
-    With bursts it also lasts 500 times their longest time scale.
+    With bursts it also lasts 500 times their longest time scale. A fleet has a part of the jobs for each server: it lasts 500 times the
+    longest mean size, as one server does with a million jobs and two thousand in such a time.
     """
     rate = system.arrival_rate[system.arrival_rate > 0]
     longest = 1 / system.service_rate[system.arrival_rate > 0].min()
     pairs = zip(system.arrivals, system.arrival_rate, strict=True)
     bursts = max((process.at(float(each)).time_scale for process, each in pairs if each > 0), default=0.0)
-    lasts = max(_LONGEST_SIZES * longest, _TIME_SCALES * bursts)
+    lasts = max((_TIME_SCALES if fleet else _LONGEST_SIZES) * longest, _TIME_SCALES * bursts)
     needed = max(_OF_A_TYPE / (1 - WARMUP) * rate.sum() / rate.min(), rate.sum() * lasts)
     return int(max(min(np.ceil(needed), _MOST_JOBS), jobs))

@@ -34,6 +34,7 @@ __all__ = [
     "Tally",
     "bucket",
     "bucket_values",
+    "histograms",
     "joined",
     "new_tally",
 ]
@@ -87,10 +88,15 @@ def new_tally(K: int, batches: int, shift: int = 0) -> Tally:
         times=np.zeros(3),
         arrived=np.zeros(K, dtype=np.int64),
         preemptions=np.zeros(K, dtype=np.int64),
-        buckets=np.zeros((3, K if K <= _MANY else 1, BUCKETS), dtype=np.int64),
+        buckets=histograms(K),
         scratch=scratch,
         bits=scratch.view(np.int64),
     )
+
+
+def histograms(K: int) -> Int:
+    """Empty histograms of response time, waiting time and slowdown, for each type or, if there are many, for all together."""
+    return np.zeros((3, K if K <= _MANY else 1, BUCKETS), dtype=np.int64)
 
 
 class Counts(NamedTuple):
