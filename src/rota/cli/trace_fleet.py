@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -48,10 +48,16 @@ def fleet(
         raise rota.BadSpec([rota.Problem("--json", "does not go with --output -: both go to standard output")])
     from rota.traces import fleet_scaled_to, open_trace, to_fleet
 
-    how = {"each": _amounts(each or []), "sizes": sizes, "arrivals": arrivals, "time_scale": time_scale, "preemption": preemption}
+    how: dict[str, Any] = {
+        "each": _amounts(each or []),
+        "sizes": sizes,
+        "arrivals": arrivals,
+        "time_scale": time_scale,
+        "preemption": preemption,
+    }
     jobs = open_trace(file)
     if load is None:
-        made = to_fleet(jobs, machines, **how)  # type: ignore[arg-type]
+        made = to_fleet(jobs, machines, **how)
     else:
         scaled, made = fleet_scaled_to(jobs, machines, load, **how)
         remark(f"the trace at this load: rota trace cut {file} --stretch {scaled.span / jobs.span:.6g} -o …")
