@@ -5,6 +5,7 @@ from rota.policy.codec import policy_from_dict, policy_to_dict
 from rota.policy.custom import Custom
 from rota.policy.designed import DESIGNED_NAMES, design_named, register_designed
 from rota.policy.files import policy_from_json, policy_to_json, read_policy, save_policy
+from rota.policy.fleet_files import FleetDesign, fleet_policy_from_dict, fleet_policy_to_dict, read_fleet_policy, save_fleet_policy
 from rota.policy.improved import Improved
 from rota.policy.lookup import as_policies, as_policy
 from rota.policy.msr import MSR, EmptySlots, Opening, Route, is_strongly_connected, msr_name, repeats_itself, stationary_law
@@ -30,6 +31,7 @@ __all__ = [
     "Custom",
     "EmptySlots",
     "FirstFit",
+    "FleetDesign",
     "Improved",
     "MaxWeight",
     "MostServersFirst",
@@ -50,6 +52,8 @@ __all__ = [
     "as_policy",
     "design_named",
     "draws",
+    "fleet_policy_from_dict",
+    "fleet_policy_to_dict",
     "is_strongly_connected",
     "msr_name",
     "plan_file_from_json",
@@ -60,6 +64,7 @@ __all__ = [
     "policy_to_dict",
     "policy_to_json",
     "preempts",
+    "read_fleet_policy",
     "read_plan_file",
     "read_policy",
     "record_named",
@@ -68,6 +73,7 @@ __all__ = [
     "register",
     "register_designed",
     "repeats_itself",
+    "save_fleet_policy",
     "save_policy",
     "stationary_law",
 ]
