@@ -12,9 +12,12 @@ no typical job can use). A job that fits nowhere goes where the fewest of its ty
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
