@@ -135,7 +135,7 @@ def against_servers(
         row |= {"pinned": None, "bound": None, "mean_response_time": None, "interval": None, "stable": False, "jobs": 0}
         if best.load >= 1:
             return row
-        row |= {"pinned": _pinned_mean(there, best), "bound": lower_bound(there)}
+        row |= {"pinned": _pinned_mean(there, best), "bound": lower_bound(there, best)}
         try:
             result = (
                 today
