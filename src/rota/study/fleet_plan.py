@@ -20,8 +20,9 @@ from rota.errors import BadSpec, Infeasible, Problem, RotaError, Unstable
 from rota.model import Fleet
 from rota.simulation import Comparison, Difference, FleetResult, Result, SimulationProgress, compare_pair, enough_jobs
 from rota.simulation.fleet.policy import pooled
-from rota.study.fleet_growth import OneMore, against_servers, in_parallel, one_more_of_each, overload_text, run_option
+from rota.study.fleet_growth import OneMore, against_servers, one_more_of_each, overload_text
 from rota.study.fleet_options import FleetOption, baseline_of, lower_bound, options_of
+from rota.study.fleet_runs import in_parallel, run_option
 from rota.study.fleet_target import Enough, check_reachable, checked_targets, enough_for
 from rota.study.fleet_words import in_words
 from rota.study.plan_choice import choose
@@ -204,14 +205,13 @@ def plan_fleet(
         results = dict(zip(comparison.labels, comparison.results, strict=True))
         growth = dict.fromkeys(results, Limit(1.0, 1.0, True))  # how far load can grow is not searched for here
         choice = choose(results, growth, best.load, objective=objective, limits=type_limits)
-        option, today = next(one for one in options if one.name == choice.name), results[choice.name]
+        option = next(one for one in options if one.name == choice.name)
         telling.begin("one more", "one more server")
         short = run_option(fleet, option, jobs=grid_jobs, seed=seed)
         more = one_more_of_each(best, option, short, jobs=grid_jobs, seed=seed, tell=lambda part: telling.tell("one more server", part))
         telling.begin("servers", "other numbers of servers")
-        rows = against_servers(
-            best, option, today, jobs=grid_jobs, seed=seed, tell=lambda part: telling.tell("other numbers of servers", part)
-        )
+        other = "other numbers of servers"
+        rows = against_servers(best, option, jobs=grid_jobs, seed=seed, tell=lambda part: telling.tell(other, part))
         enough = None
         if asked:
             telling.begin("target", "servers that keep the targets")
