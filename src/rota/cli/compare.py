@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 import rota
 from rota.arguments import whole_file
-from rota.cli.one_server import read_server
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
 from rota.cli.outputs import check_output
-from rota.cli.parameters import Force, JobCount, Json, Loops, OptionalOutput, Part, Seed, SystemFile, WarmupLoops, WorkloadName
+from rota.cli.parameters import Force, JobCount, Json, Loops, OptionalOutput, Part, Seed, Staleness, SystemFile, WarmupLoops, WorkloadName
 from rota.cli.simulate import progress_text, remark_on_preemption, workload_of
 from rota.display import interval_cells, verdict_cells
 
@@ -33,6 +34,8 @@ def compare(
     until: Part = None,
     output: OptionalOutput = None,
     force: Force = False,
+    dispatch: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    staleness: Staleness = None,
     json: Json = False,
 ) -> None:
     """Compares policies on the same jobs, with intervals for the differences that hold for all pairs of policies at once.
@@ -47,15 +50,23 @@ def compare(
         that of the best (1% or 0.01) are as good. --jobs is then the most of each.
     output
         Write the table to this file too: .csv, .tex (LaTeX), .parquet or .json, by its extension.
+    dispatch
+        Of a fleet: which server a job goes to, one rule or more ({dispatch}),
+        or your own as module:function; every policy is simulated with every rule. The file's rule if not given, else jsq.
     """
     check_output(output, force)
     if output is not None:
         from rota.report.export import check_table_name
 
         check_table_name(output, "--output")
-    system = read_server(file)
+    system = rota.read_system(file)
+    fleet = isinstance(system, rota.Fleet)
+    if not fleet and (dispatch is not None or staleness is not None):
+        raise rota.BadSpec([rota.Problem("--dispatch", "and --staleness are for a fleet: this file has one [server]")])
     played, warmup = workload_of(workload, loops, warmup_loops, None)
     if until is not None:
+        if not isinstance(system, rota.System):
+            raise rota.BadSpec([rota.Problem("--until", "takes one server so far: leave it out for a fleet")])
         if output is not None:
             raise rota.BadSpec([rota.Problem("--until", "does not go with --output: the policies have different numbers of jobs")])
         _find_best(system, policies, until, jobs, seed, played, warmup, json)
@@ -66,7 +77,17 @@ def compare(
         def show(label: str, at: SimulationProgress) -> None:
             line.update(time.perf_counter() - began, f"{label}: {progress_text(at)}", at.compiling)
 
-        found = rota.compare(system, policies, jobs=jobs, seed=seed, workload=played, warmup=warmup, progress=show)
+        found = rota.compare(
+            system,
+            policies,
+            jobs=jobs,
+            seed=seed,
+            workload=played,
+            warmup=warmup,
+            progress=show,
+            dispatch=dispatch,
+            staleness=staleness or 0.0,
+        )
     remark_on_preemption(system, [result.policy for result in found.results])
     table = found.table()
     if output is not None and found.results:

@@ -13,9 +13,9 @@ __all__ = ["fill_in_names"]
 
 
 def fill_in_names(verb: Callable[..., Any]) -> None:
-    """Puts names in the place of `{policies}` (those of which the name is enough), `{designed}` (those to be designed) and `{formats}`."""
+    """Puts names in the place of `{policies}` (the name is enough), `{designed}` (to be designed), `{dispatch}` and `{formats}`."""
     text = verb.__doc__ or ""
-    for place, names in {"{policies}": _policies, "{designed}": _designed, "{formats}": _formats}.items():
+    for place, names in {"{policies}": _policies, "{designed}": _designed, "{dispatch}": _dispatch, "{formats}": _formats}.items():
         if place in text:
             text = text.replace(place, ", ".join(names()))
     verb.__doc__ = text
@@ -31,6 +31,12 @@ def _designed() -> Iterable[str]:
     from rota.policy import DESIGNED_NAMES
 
     return DESIGNED_NAMES
+
+
+def _dispatch() -> Iterable[str]:
+    from rota.model.dispatch import DISPATCH_RULES
+
+    return DISPATCH_RULES
 
 
 def _formats() -> Iterable[str]:

@@ -45,6 +45,7 @@ WorkloadName = Annotated[
         "The file's arrivals and sizes if not given."
     ),
 ]
+Staleness = Annotated[float | None, Parameter(help="Of a fleet: the dispatcher looks at the servers only every so many units of time.")]
 Loops = Annotated[int | None, Parameter(help="Play the workload this many times.")]
 WarmupLoops = Annotated[int, Parameter(help="Leave out this many of the first loops.")]
 Workers = Annotated[

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import rota
 from rota.arguments import whole_file
-from rota.cli.one_server import read_server
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
 from rota.cli.outputs import check_output
-from rota.cli.parameters import Force, JobCount, Json, Loops, Part, Seed, SystemFile, WarmupLoops, WorkloadName
+from rota.cli.parameters import Force, JobCount, Json, Loops, Part, Seed, Staleness, SystemFile, WarmupLoops, WorkloadName
 from rota.display import interval_cells, number, with_interval
 
 if TYPE_CHECKING:
@@ -41,9 +40,11 @@ def simulate(
     force: Force = False,
     replications: int | Literal["auto"] | None = None,
     workers: int | None = None,
+    dispatch: str | None = None,
+    staleness: Staleness = None,
     json: Json = False,
 ) -> None:
-    """Simulates a policy: response times with confidence intervals, tails, utilization.
+    """Simulates a policy: response times with confidence intervals, tails, utilization. The servers of a fleet all run it.
 
     Ctrl-C ends the run and prints what was measured so far.
 
@@ -52,6 +53,7 @@ def simulate(
     policy
         A name ({policies}), a policy file (from: rota design -o),
         your own as module:function, or a name that is designed for this system first ({designed}).
+        Of a fleet also: pinned or split, servers that are designed for it.
     until
         Stop when the 95 % interval of the mean response time is this narrow, relative to the mean: 1% or 0.01. --jobs is then the most,
         20 million if not given.
@@ -70,20 +72,28 @@ def simulate(
         runs as their number and the load allow, on all cores.
     workers
         How many of these run at once, in processes: one if not given; with auto in threads, one per core. The result does not depend on it.
+    dispatch
+        Of a fleet: which server a job goes to ({dispatch}),
+        or your own as module:function; the file's rule if not given, else jsq.
     """
     from rota.policy import as_policy
 
     check_output(log, force, "--log")
-    system = read_server(file)
+    system = rota.read_system(file)
+    fleet = isinstance(system, rota.Fleet)
+    if not fleet and (dispatch is not None or staleness is not None):
+        raise rota.BadSpec([rota.Problem("--dispatch", "and --staleness are for a fleet: this file has one [server]")])
     played, warmup = workload_of(workload, loops, warmup_loops, warmup)
     present = None if start is None else _counts(start)
-    if isinstance(replications, int):
+    if isinstance(replications, int) and isinstance(system, rota.System):
         if until is not None or until_types is not None or log is not None:
             raise rota.BadSpec([rota.Problem("--replications", "does not go with --until or --log, unless it is auto")])
         _replicate(system, policy, replications, jobs, seed, played, warmup, present, workers or 1, json)
         return
-    chosen = as_policy(policy, system)
-    remark_on_preemption(system, [chosen])
+    chosen: Policy | str = policy
+    if isinstance(system, rota.System):
+        chosen = as_policy(policy, system)
+        remark_on_preemption(system, [chosen])
     with ProgressLine() as line:
 
         def show(at: SimulationProgress) -> None:
@@ -103,7 +113,11 @@ def simulate(
             workers=workers,
             log_jobs=log_jobs if log is not None else 0,
             progress=show,
+            dispatch=dispatch,
+            staleness=staleness or 0.0,
         )
+    if fleet:
+        remark_on_preemption(system, [result.policy])
     if log is not None and result.log is not None:
         with whole_file(log) as place:
             result.log.write_parquet(place)
@@ -213,7 +227,7 @@ def _remark_on_log(trace: rota.Trace, path: Path) -> None:
     remark(f"{report['kept']:,} jobs" + (f"; left out: {', '.join(left_out)}" if left_out else ""))
 
 
-def remark_on_preemption(system: rota.System, policies: Sequence[Policy]) -> None:
+def remark_on_preemption(system: rota.System | rota.Fleet, policies: Sequence[Policy]) -> None:
     """Prints which policies stop jobs on a server whose file says that jobs cannot be stopped."""
     from rota.policy import policy_name, preempts
 
@@ -236,10 +250,30 @@ def progress_text(at: SimulationProgress) -> str:
 
 def as_fields(result: rota.Result) -> dict[str, Any]:
     """The fields of a `Result` under their Python names; what is undefined becomes null."""
-    hidden = ("system", "policy", "totals", "batches", "fingerprint", "log")
+    hidden = ("system", "policy", "totals", "batches", "fingerprint", "log", "fleet", "dispatch")
     fields = {name: value for name, value in vars(result).items() if name not in hidden} | {"remarks": result.remarks}
     fields["start"] = None if result.start is None else vars(result.start)
-    return finite({"policy": result.name, "names": result.system.names, "resources": result.system.resources, **fields})
+    about: dict[str, Any] = {"policy": result.name, "names": result.system.names, "resources": result.system.resources}
+    if isinstance(result, rota.FleetResult):
+        about |= {"dispatch": result.dispatch.rule, "kinds": result.fleet.kinds, "count": result.fleet.count}
+    return finite({**about, **fields})
+
+
+def _print_kinds(result: rota.FleetResult) -> None:
+    """What the servers of each kind have in use, and which part of each type ended there."""
+    fleet = result.fleet
+
+    def part(value: float) -> str:
+        return "" if math.isnan(value) else f"{value:.1%}"
+
+    print_table(
+        "Kinds of servers: in use, and part of each type",
+        ["", "servers", *fleet.resources, *fleet.names],
+        [
+            (kind, f"{fleet.count[c]:,}", *map(part, result.kind_utilization[c]), *(part(x) if x else "" for x in result.parts[c]))
+            for c, kind in enumerate(fleet.kinds)
+        ],
+    )
 
 
 def print_result(result: rota.Result) -> None:
@@ -284,6 +318,8 @@ def print_result(result: rota.Result) -> None:
         ["", "mean", *(f"{100 * p:g}%" for p in result.response_time_quantiles)],
         [(label, number(mean, 5), *(number(x) for x in values.values())) for label, mean, values in tails],
     )
+    if isinstance(result, rota.FleetResult):
+        _print_kinds(result)
     used = ", ".join(f"{name} {part:.1%}" for name, part in zip(system.resources, result.utilization, strict=True))
     print(f"\nIn use: {used}.")
     print(f"Preemptions per unit of time: {result.preemption_rate:.4g}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = ["Failures", "FleetPolicy", "PolicyOfFleet", "as_fleet_policy", "fleet
 PolicyOfFleet = Policy | str | Path | Mapping[str, Policy | str | Path | None] | Pinned | Split
 Failures = Mapping[str, tuple[float, float]] | tuple[float, float]
 _DEFAULT = Dispatch("jsq")
+_FLEET_DESIGNS = {"pinned": "design_pinned", "split": "design_split"}  # by name, in `rota.design`
 
 
 def pooled(fleet: Fleet) -> System:
@@ -113,7 +115,12 @@ def as_fleet_policy(
     staleness: float = 0.0,
     failures: Failures | None = None,
 ) -> FleetPolicy:
-    """What the servers of a fleet do, from what people write; raises `BadSpec` or `Infeasible` with what does not fit."""
+    """What the servers of a fleet do, from what people write; raises `BadSpec` or `Infeasible` with what does not fit.
+
+    "pinned" and "split" are servers that are designed for the fleet, as `rota.design_pinned` and `rota.design_split` do.
+    """
+    if isinstance(policy, str) and policy in _FLEET_DESIGNS:
+        policy = getattr(import_module("rota.design"), _FLEET_DESIGNS[policy])(fleet)
     natural = {Pinned: Dispatch("pinned"), Split: Dispatch("random")}.get(type(policy))
     rule = checked_dispatch(dispatch) or natural or fleet.dispatch or _DEFAULT
     rule = rule.replace(staleness=staleness) if staleness != 0.0 else rule
@@ -158,9 +165,13 @@ def fleet_policies(
     rules = [checked_dispatch(rule) for rule in ([dispatch] if one_rule else dispatch)]  # type: ignore[union-attr]
     chosen = []
     for policy in policy_list(policies):  # type: ignore[arg-type]
-        for rule in [None] if isinstance(policy, Pinned) else rules:
+        for rule in [None] if isinstance(policy, Pinned) or policy == "pinned" else rules:
             used = rule or fleet.dispatch or _DEFAULT
-            seen = staleness if used.record.looks and not used.record.central and not isinstance(policy, Pinned | Split) else 0.0
+            seen = (
+                staleness
+                if used.record.looks and not used.record.central and not isinstance(policy, Pinned | Split) and policy not in _FLEET_DESIGNS
+                else 0.0
+            )
             try:
                 chosen.append(as_fleet_policy(fleet, policy, rule, staleness=seen, failures=failures))
             except (Infeasible, Unstable, NotConverged, TooManySchedules) as error:
