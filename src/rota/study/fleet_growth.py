@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -101,11 +102,15 @@ def against_servers(load: FleetLoad, option: FleetOption, *, jobs: int, seed: in
             row |= {"pinned": _pinned_mean(there, best), "bound": lower_bound(there, best)}
             with suppress(RotaError):  # a design that cannot be made for this size
                 made = redesigned(option, there, best, time_limit_s=_DESIGN_S)
-                mean = estimate(there, made, jobs=jobs, seed=seed, tell=lambda part, k=k: tell((k + part) / len(sizes)))
+                mean = estimate(there, made, jobs=jobs, seed=seed, tell=partial(_tell, tell, k, len(sizes)))
                 known = not np.isnan(mean.mean_response_time)
                 row |= {"stable": known, "mean_response_time": mean.mean_response_time, "interval": mean.interval} if known else {}
         rows.append(row)
     return rows
+
+
+def _tell(tell: Callable[[float], None], done: int, of: int, part: float) -> None:
+    tell((done + part) / of)
 
 
 # ------------------------------------------------------------------------------------------------------------ overload
