@@ -33,7 +33,14 @@ from rota.policy.plan_file import is_predicted, with_names
 from rota.policy.registry import Policy
 from rota.policy.split import Split
 
-__all__ = ["FLEET_PLAN_VERSION", "FleetPlanFile", "fleet_plan_file_from_json", "fleet_plan_file_to_json", "read_fleet_plan_file"]
+__all__ = [
+    "FLEET_PLAN_VERSION",
+    "FleetPlanFile",
+    "fleet_plan_at",
+    "fleet_plan_file_from_json",
+    "fleet_plan_file_to_json",
+    "read_fleet_plan_file",
+]
 
 FLEET_PLAN_VERSION = 1
 _RULE_KEYS = ("rule", "d", "staleness", "cost")
@@ -113,6 +120,22 @@ def fleet_plan_file_from_json(text: str, source: str | None = None) -> FleetPlan
 def read_fleet_plan_file(path: str | Path) -> FleetPlanFile:
     """Reads the plan of a fleet from its file."""
     return fleet_plan_file_from_json(read_text(path), str(path))
+
+
+def fleet_plan_at(path: str | Path, fleet: Fleet) -> FleetPlanFile | None:
+    """The plan of this fleet at a path; None if that is no plan of a fleet. Raises `BadSpec` if it is one of another fleet."""
+    if not str(path).endswith(".json") or not Path(path).is_file():
+        return None
+    text = read_text(path)
+    raw = parse_json(text, str(path))
+    if not (isinstance(raw, dict) and "rota_fleet_plan" in raw):
+        return None
+    plan = fleet_plan_file_from_json(text, str(path))
+    for what, own, others in (("kinds", fleet.kinds, plan.fleet.kinds), ("job types", fleet.names, plan.fleet.names)):
+        if own != others:
+            rule = f"is the plan of another fleet: its {what} are {', '.join(others)}, and here they are {', '.join(own)}"
+            raise BadSpec([Problem("policy", rule)], str(path))
+    return plan
 
 
 # ------------------------------------------------------------------------------------------------------------ what servers run

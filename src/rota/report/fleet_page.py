@@ -150,7 +150,7 @@ def _types(plan: FleetPlan) -> str:
                 value(result.response_time[i], 4),
                 plus_minus(result.response_time_interval[i]),
                 *((value(exact.response_time[i], 4),) if exact is not None else ()),
-                value(result.waiting_time[i]),
+                value(waiting_of(plan, i)),
                 *(value(result.type_response_time_quantiles[p][i]) for p in (0.5, 0.95, 0.99)),
                 escape(places_words(plan, i)),
             )

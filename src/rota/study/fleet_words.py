@@ -67,6 +67,12 @@ def _time(fleet: Fleet, mean: float, interval: float | None = None) -> str:
     return f"{mean:.4g}{spread}" + (f" {fleet.time_unit}" if fleet.time_unit is not None else "")
 
 
+def waiting_of(plan: FleetPlan, i: int) -> float:
+    """The mean wait of a type, simulated; 0 where rounding is all that there is."""
+    wait = float(plan.result.waiting_time[i])
+    return 0.0 if wait < 1e-9 * float(plan.result.response_time[i]) else wait
+
+
 def places_words(plan: FleetPlan, i: int) -> str:
     """Where the jobs of a type ran, and their mean response time there: `small 54% (3.02), gpu 46% (1.01)`."""
     parts, means = plan.result.parts[:, i], plan.result.kind_response_time[:, i]
@@ -162,12 +168,14 @@ def target_words(enough: Enough) -> list[str]:
         values = _values(enough, enough.estimate.response_time, enough.estimate.mean_response_time)
         widths = _values(enough, enough.estimate.response_time_interval, enough.estimate.interval)
         got = listed([f"{name} {_time(fleet, values[name], widths[name])}" for name in enough.targets])
-        words = servers_words(fleet, enough.count)
-        verb = "is kept by today's servers, and still by" if enough.kept_today and enough.count != tuple(fleet.count) else "is kept by"
+        words, under = servers_words(fleet, enough.count), f"under {enough.option.name}"
         if not enough.kept_today:
-            verb = "needs"
-        proof = "(simulated; one server less of a kind is not sure to keep it)"
-        said.append(f"Target {asked}: {verb} {words} under {enough.option.name}: {got} {proof}.")
+            how = f"it needs {words} {under}"
+        elif enough.count != tuple(fleet.count):
+            how = f"today's servers keep it {under}, and so do {words}"
+        else:
+            how = f"today's servers keep it {under}, and none of them can be left out"
+        said.append(f"Target {asked}: {how}: {got} (simulated; with one server less of a kind it is not sure).")
     if isinstance(enough.option.policy, Pinned):
         return said
     if enough.pinned is None or enough.known is None:
