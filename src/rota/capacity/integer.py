@@ -29,8 +29,8 @@ def minimize_whole(cost: Array, table: Array, right: Array, low: Array, whole: A
     columns = csc_matrix(table)
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = len(cost), len(right)
-    model.col_cost_, model.col_lower_, model.col_upper_ = cost, low, np.full(len(cost), np.inf)
-    model.row_lower_, model.row_upper_ = np.full(len(right), -np.inf), right
+    model.col_cost_, model.col_lower_, model.col_upper_ = cost.tolist(), low.tolist(), [np.inf] * len(cost)
+    model.row_lower_, model.row_upper_ = [-np.inf] * len(right), right.tolist()
     model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = columns.indptr, columns.indices, columns.data
     kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)

@@ -56,9 +56,9 @@ def fleet_plan_fields(found: FleetPlan) -> dict[str, Any]:
                 "targets": enough.targets,
                 "kept_today": enough.kept_today,
                 "count": enough.count,
-                "response_time": None if enough.result is None else enough.result.response_time,
-                "response_time_interval": None if enough.result is None else enough.result.response_time_interval,
-                "mean_response_time": None if enough.result is None else enough.result.mean_response_time,
+                "response_time": None if enough.estimate is None else enough.estimate.response_time,
+                "response_time_interval": None if enough.estimate is None else enough.estimate.response_time_interval,
+                "mean_response_time": None if enough.estimate is None else enough.estimate.mean_response_time,
                 "pinned": enough.pinned,
                 "pinned_response_time": None if enough.known is None else enough.known.response_time,
             },
@@ -73,7 +73,7 @@ def fleet_plan_fields(found: FleetPlan) -> dict[str, Any]:
 
 def print_fleet_plan(found: FleetPlan) -> None:
     """The tables of `rota plan` for a fleet."""
-    from rota.study.fleet_words import places_words
+    from rota.study.fleet_words import places_words, waiting_of
 
     print(found.explain())
     fleet, result, exact = found.fleet, found.result, found.recommended.known
@@ -86,7 +86,7 @@ def print_fleet_plan(found: FleetPlan) -> None:
                 number(result.response_time[i], 4),
                 number(result.response_time_interval[i], 2),
                 *((number(exact.response_time[i], 4),) if exact is not None else ()),
-                number(result.waiting_time[i], 3),
+                number(waiting_of(found, i), 3),
                 *(number(result.type_response_time_quantiles[p][i]) for p in (0.5, 0.95, 0.99)),
                 places_words(found, i),
             )

@@ -30,7 +30,7 @@ from rota.model.tables import (
     server_schema,
 )
 
-__all__ = ["fleet_from_dict", "fleet_to_dict", "json_schema"]
+__all__ = ["dispatch_to_dict", "fleet_from_dict", "fleet_to_dict", "json_schema"]
 
 
 class _Servers(BaseModel):
@@ -99,7 +99,7 @@ def fleet_to_dict(fleet: Fleet) -> dict[str, Any]:
     unit = {} if fleet.time_unit is None else {"time_unit": fleet.time_unit}
     setup = {} if fleet.setup_time is None else {"setup_time": plain_number(fleet.setup_time)}
     rule = fleet.dispatch
-    dispatch = {} if rule is None else {"dispatch": _dispatch_to_dict(rule)}
+    dispatch = {} if rule is None else {"dispatch": dispatch_to_dict(rule)}
     return {
         "version": SPEC_VERSION,
         **unit,
@@ -110,7 +110,8 @@ def fleet_to_dict(fleet: Fleet) -> dict[str, Any]:
     }
 
 
-def _dispatch_to_dict(rule: Dispatch) -> dict[str, Any]:
+def dispatch_to_dict(rule: Dispatch) -> dict[str, Any]:
+    """The `[dispatch]` table of a rule."""
     if isinstance(rule, CustomDispatch):
         raise BadSpec(
             [Problem("dispatch", "is a rule of your own, which a file does not hold: leave it out and give it to simulate", rule.rule)]

@@ -38,6 +38,8 @@ def policy_from_dict(content: object, source: str | None = None) -> Policy:
     raw = content
     if isinstance(raw, dict) and "rota_plan" in raw and isinstance(raw.get("policy"), dict):
         raw = raw["policy"]  # a plan holds its policy
+    if isinstance(raw, dict) and "rota_fleet_plan" in raw:
+        raise BadSpec([Problem("file", "is the plan of a fleet, and this takes a policy of one server")], source)
     if not isinstance(raw, dict) or "rota_policy" not in raw:
         raise BadSpec([Problem("file", 'is not a policy of Rota: it needs "rota_policy": 1')], source)
     if wrong := version_problem("rota_policy", raw["rota_policy"], POLICY_VERSION, "rota design FILE -o POLICY.json makes a new one"):

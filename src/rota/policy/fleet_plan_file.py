@@ -25,7 +25,7 @@ from rota.arrays import Array
 from rota.errors import BadSpec, Problem, version_problem
 from rota.model import Dispatch, Fleet
 from rota.model.dispatch import make_dispatch
-from rota.model.fleet_tables import fleet_from_dict, fleet_to_dict
+from rota.model.fleet_tables import dispatch_to_dict, fleet_from_dict, fleet_to_dict
 from rota.policy.codec import policy_from_dict, policy_to_dict
 from rota.policy.msr import MSR
 from rota.policy.pinned import Pinned
@@ -33,9 +33,17 @@ from rota.policy.plan_file import is_predicted, with_names
 from rota.policy.registry import Policy
 from rota.policy.split import Split
 
-__all__ = ["FLEET_PLAN_VERSION", "FleetPlanFile", "fleet_plan_file_from_json", "fleet_plan_file_to_json", "read_fleet_plan_file"]
+__all__ = [
+    "FLEET_PLAN_VERSION",
+    "FleetPlanFile",
+    "fleet_plan_at",
+    "fleet_plan_file_from_json",
+    "fleet_plan_file_to_json",
+    "read_fleet_plan_file",
+]
 
 FLEET_PLAN_VERSION = 1
+_RULE_KEYS = ("rule", "d", "staleness", "cost")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +70,7 @@ class FleetPlanFile:
     ) -> FleetPlanFile:
         """The file for a policy that all servers run, or for one by kind, or for a design."""
         if isinstance(policy, Policy):
-            runs = fleet.runs.any(axis=1)
-            policy = {kind: policy if here else None for kind, here in zip(fleet.kinds, runs, strict=True)}
+            policy = {kind: policy if fleet.runs[c].any() else None for c, kind in enumerate(fleet.kinds)}
         return cls(fleet, policy, dispatch, load, predicted or {})
 
 
@@ -73,7 +80,7 @@ def fleet_plan_file_to_json(plan: FleetPlanFile) -> str:
         "rota_fleet_plan": FLEET_PLAN_VERSION,
         "fleet": fleet_to_dict(plan.fleet),
         "load": plan.load,
-        "dispatch": {"rule": plan.dispatch.rule} | ({} if plan.dispatch.d is None else {"d": plan.dispatch.d}),
+        "dispatch": dispatch_to_dict(plan.dispatch),
         "policy": _policy_to_dict(plan.fleet, plan.policy),
         "predicted": plan.predicted,
     }
@@ -98,12 +105,12 @@ def fleet_plan_file_from_json(text: str, source: str | None = None) -> FleetPlan
     if not (raw.get("load") is None or is_real(raw["load"])):
         problems.append(Problem("load", "must be a number", raw["load"]))
     if not problems:
-        problems += [Problem(f"dispatch.{name}", "is not a known key") for name in raw["dispatch"] if name not in ("rule", "d")]
+        problems += [Problem(f"dispatch.{name}", "is not a known key") for name in raw["dispatch"] if name not in _RULE_KEYS]
     if problems:
         raise BadSpec(problems, source)
     try:
         fleet = fleet_from_dict(raw["fleet"])
-        dispatch = make_dispatch(raw["dispatch"].get("rule"), raw["dispatch"].get("d"))
+        dispatch = make_dispatch(**{"rule": None} | raw["dispatch"])
         policy = _policy_from_dict(fleet, raw["policy"])
     except BadSpec as error:
         raise BadSpec(error.problems, source) from None
@@ -113,6 +120,22 @@ def fleet_plan_file_from_json(text: str, source: str | None = None) -> FleetPlan
 def read_fleet_plan_file(path: str | Path) -> FleetPlanFile:
     """Reads the plan of a fleet from its file."""
     return fleet_plan_file_from_json(read_text(path), str(path))
+
+
+def fleet_plan_at(path: str | Path, fleet: Fleet) -> FleetPlanFile | None:
+    """The plan of this fleet at a path; None if that is no plan of a fleet. Raises `BadSpec` if it is one of another fleet."""
+    if not str(path).endswith(".json") or not Path(path).is_file():
+        return None
+    text = read_text(path)
+    raw = parse_json(text, str(path))
+    if not (isinstance(raw, dict) and "rota_fleet_plan" in raw):
+        return None
+    plan = fleet_plan_file_from_json(text, str(path))
+    for what, own, others in (("kinds", fleet.kinds, plan.fleet.kinds), ("job types", fleet.names, plan.fleet.names)):
+        if own != others:
+            rule = f"is the plan of another fleet: its {what} are {', '.join(others)}, and here they are {', '.join(own)}"
+            raise BadSpec([Problem("policy", rule)], str(path))
+    return plan
 
 
 # ------------------------------------------------------------------------------------------------------------ what servers run

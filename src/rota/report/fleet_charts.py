@@ -98,13 +98,17 @@ def means_against_servers(plan: FleetPlan) -> Any:
     if len(settled):
         rows = settled.select(
             "servers",
-            "jobs",
             value="mean_response_time",
             low=pl.col("mean_response_time") - pl.col("interval"),
             high=pl.col("mean_response_time") + pl.col("interval"),
             curve=pl.lit(names["shown"]),
         )
-        tooltip = ["servers:Q", alt.Tooltip("value:Q", format=".4~g"), "jobs:Q"]
+        tooltip = [
+            "servers:Q",
+            alt.Tooltip("value:Q", format=".4~g"),
+            alt.Tooltip("low:Q", format=".4~g"),
+            alt.Tooltip("high:Q", format=".4~g"),
+        ]
         base = alt.Chart(rows)
         layers.append(base.mark_rule(strokeWidth=2).encode(x, alt.Y("low:Q", title=None), alt.Y2("high:Q"), color))
         layers.append(base.mark_line(opacity=0.5).encode(x, y, color))

@@ -150,7 +150,7 @@ def _types(plan: FleetPlan) -> str:
                 value(result.response_time[i], 4),
                 plus_minus(result.response_time_interval[i]),
                 *((value(exact.response_time[i], 4),) if exact is not None else ()),
-                value(result.waiting_time[i]),
+                value(waiting_of(plan, i)),
                 *(value(result.type_response_time_quantiles[p][i]) for p in (0.5, 0.95, 0.99)),
                 escape(places_words(plan, i)),
             )
@@ -232,21 +232,19 @@ Pinned servers are designed anew for each.</p>
 def _targets(plan: FleetPlan) -> str:
     assert plan.enough is not None
     lines = "".join(f"<p>{escape(line)}</p>" for line in target_words(plan.enough))
-    result = plan.enough.result
-    if result is None:
+    found = plan.enough.estimate
+    if found is None:
         return lines
     rows = [
         (
             escape(name),
             time_words(plan.fleet, plan.enough.targets[name]) if name in plan.enough.targets else "",
-            value(result.response_time[i], 4),
-            plus_minus(result.response_time_interval[i]),
-            value(result.waiting_time[i]),
-            value(result.type_response_time_quantiles[0.95][i]),
+            value(found.response_time[i], 4),
+            plus_minus(found.response_time_interval[i]),
         )
         for i, name in enumerate(plan.fleet.names)
     ]
-    return lines + html_table(["job type, with these servers", "target", "mean", "", "mean wait", "95% below"], rows)
+    return lines + html_table(["job type, with these servers", "target", "mean", ""], rows)
 
 
 # ---------------------------------------------------------------------------------------------------------------- to check it

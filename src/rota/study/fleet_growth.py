@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ import numpy as np
 from rota.capacity import FleetLoad, system_load
 from rota.errors import Infeasible, RotaError, Unstable
 from rota.model import Fleet
-from rota.simulation import Difference, Result, SimulationProgress, compare_pair, in_threads, simulate
+from rota.simulation import Difference, Result, SimulationProgress, compare_pair
 from rota.study.fleet_counts import enough_servers, least_count
+from rota.study.fleet_estimate import estimate
 from rota.study.fleet_options import FleetOption, lower_bound, redesigned
+from rota.study.fleet_runs import in_parallel, run_option
 
-__all__ = ["OneMore", "against_servers", "one_more_of_each", "overload_text", "run_option"]
+__all__ = ["OneMore", "against_servers", "one_more_of_each", "overload_text", "pinned_option"]
 
 _FACTORS = (0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5)
 _COMFORTABLE = 0.95  # a load that leaves something for waiting
@@ -37,40 +40,6 @@ class OneMore:
     pinned: float | None
     result: Result | None
     difference: Difference | None
-
-
-def run_option(
-    fleet: Fleet, option: FleetOption, *, jobs: int, seed: int, watch: Callable[[SimulationProgress], None] | None = None
-) -> Result:
-    """A simulation that raises KeyboardInterrupt on Ctrl-C, instead of a partial result."""
-    result = simulate(fleet, option.policy, dispatch=option.dispatch, jobs=jobs, seed=seed, progress=watch)
-    if result.interrupted:
-        raise KeyboardInterrupt
-    return result
-
-
-def in_parallel(run: Callable[..., Any], arguments: list[tuple[Any, ...]], tell: Callable[[float], None]) -> list[Any]:
-    """What a function `run(watch, *arguments)` returns for each; Ctrl-C ends all of them. `tell`: about what part is done."""
-    stopped, done, lock = threading.Event(), dict[int, float](), threading.Lock()
-
-    def one(k: int, *rest: Any) -> Any:
-        def watch(at: SimulationProgress) -> None:
-            if stopped.is_set():
-                raise KeyboardInterrupt  # only the main thread hears Ctrl-C
-            with lock:
-                done[k] = at.done / (at.jobs or max(at.done, 1))
-                tell(sum(done.values()) / len(arguments))
-
-        answer = run(watch, *rest)
-        with lock:
-            done[k] = 1.0
-            tell(sum(done.values()) / len(arguments))
-        return answer
-
-    answers = in_threads(one, [(k, *rest) for k, rest in enumerate(arguments)], stopped)
-    if stopped.is_set():
-        raise KeyboardInterrupt
-    return answers
 
 
 def one_more_of_each(
@@ -117,39 +86,31 @@ def pinned_option(fleet: Fleet, load: FleetLoad) -> FleetOption | None:
         return None
 
 
-def against_servers(
-    load: FleetLoad, option: FleetOption, today: Result, *, jobs: int, seed: int, tell: Callable[[float], None]
-) -> list[dict[str, Any]]:
+def against_servers(load: FleetLoad, option: FleetOption, *, jobs: int, seed: int, tell: Callable[[float], None]) -> list[dict[str, Any]]:
     """A row per size of the fleet, at today's arrivals: counts, load, pinned (exact), what is recommended (simulated), the bound."""
     fleet = load.fleet
-    sizes: dict[tuple[int, ...], None] = {}
-    for factor in _FACTORS:
-        sizes.setdefault(tuple(max(1, round(factor * int(n))) for n in fleet.count))
     own = tuple(int(n) for n in fleet.count)
-    sizes.setdefault(own)
-
-    def one(watch: Callable[[SimulationProgress], None], counts: tuple[int, ...]) -> dict[str, Any]:
+    found = {own, *(tuple(max(1, round(factor * n)) for n in own) for factor in _FACTORS)}
+    sizes = sorted(found, key=lambda counts: (sum(counts), counts))
+    rows = []
+    for k, counts in enumerate(sizes):
         there = fleet.replace(count=list(counts))
         best = load if counts == own else system_load(there, time_limit_s=2.0)
         row: dict[str, Any] = {"servers": sum(counts), "count": list(counts), "today": counts == own, "load": best.load}
-        row |= {"pinned": None, "bound": None, "mean_response_time": None, "interval": None, "stable": False, "jobs": 0}
-        if best.load >= 1:
-            return row
-        row |= {"pinned": _pinned_mean(there, best), "bound": lower_bound(there)}
-        try:
-            result = (
-                today
-                if counts == own
-                else run_option(there, redesigned(option, there, best, time_limit_s=_DESIGN_S), jobs=jobs, seed=seed, watch=watch)
-            )
-        except RotaError:
-            return row
-        row |= {"stable": result.stable, "jobs": result.jobs}
-        if result.stable:
-            row |= {"mean_response_time": result.mean_response_time, "interval": result.interval}
-        return row
+        row |= {"pinned": None, "bound": None, "mean_response_time": None, "interval": None, "stable": False}
+        if best.load < 1:
+            row |= {"pinned": _pinned_mean(there, best), "bound": lower_bound(there, best)}
+            with suppress(RotaError):  # a design that cannot be made for this size
+                made = redesigned(option, there, best, time_limit_s=_DESIGN_S)
+                mean = estimate(there, made, jobs=jobs, seed=seed, tell=partial(_tell, tell, k, len(sizes)))
+                known = not np.isnan(mean.mean_response_time)
+                row |= {"stable": known, "mean_response_time": mean.mean_response_time, "interval": mean.interval} if known else {}
+        rows.append(row)
+    return rows
 
-    return in_parallel(one, [(counts,) for counts in sorted(sizes, key=sum)], tell)
+
+def _tell(tell: Callable[[float], None], done: int, of: int, part: float) -> None:
+    tell((done + part) / of)
 
 
 # ------------------------------------------------------------------------------------------------------------ overload

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from rota.analysis import PinnedAnalysis, analyze
+from rota.analysis import analyze
+from rota.analysis.pooled import least_mean_response_time
 from rota.arrays import Array
 from rota.capacity import FleetLoad
 from rota.design import design_pinned, design_split
 from rota.errors import Infeasible, RotaError
-from rota.model import Dispatch, Fleet
-from rota.model.dispatch import make_dispatch
+from rota.model import Dispatch, Exponential, Fleet
+from rota.model.dispatch import DISPATCH_RULES, DispatchRecord, make_dispatch
 from rota.policy import FirstFit, MaxWeight, Pinned, Policy, Split, policy_name, record_of
 
 __all__ = ["FleetOption", "Known", "baseline_of", "known_of", "lower_bound", "options_of", "redesigned"]
@@ -57,15 +56,14 @@ class FleetOption:
 
 def option_name(policy: Policy, dispatch: Dispatch) -> str:
     """The short name of a policy with a rule."""
-    rule = dispatch.rule if dispatch.d in (None, 2) else f"{dispatch.rule} {dispatch.d}"
-    return f"{policy_name(policy)}, {rule}"
+    return f"{policy_name(policy)}, {dispatch.label}"
 
 
 def options_of(fleet: Fleet, load: FleetLoad, *, time_limit_s: float) -> tuple[list[FleetOption], dict[str, str]]:
     """What to compare, from the simplest to the most complex; and, by name, why a design is not among it."""
     policies: list[Policy] = [FirstFit(), MaxWeight(fleet.preemption if fleet.preemption == "full" else "none")]
-    rules = [make_dispatch(rule) for rule in _RULES]
     own = fleet.dispatch
+    rules = [_like(DISPATCH_RULES[rule], own) for rule in _RULES]
     if own is not None and own.rule != "pinned" and own not in rules:
         rules.insert(1, own)
     found = [FleetOption(option_name(policy, rule), policy, rule) for policy in policies for rule in rules]
@@ -76,6 +74,13 @@ def options_of(fleet: Fleet, load: FleetLoad, *, time_limit_s: float) -> tuple[l
         except RotaError as error:
             left_out[name] = str(error)
     return found, left_out
+
+
+def _like(record: DispatchRecord, own: Dispatch | None) -> Dispatch:
+    """A rule with the staleness and the cost of another, where these go with it."""
+    if own is None or record.central:
+        return make_dispatch(record.name)
+    return make_dispatch(record.name, staleness=own.staleness if record.looks else 0.0, cost=own.cost)
 
 
 _NONE = FirstFit()  # in the place of a design that is not made yet
@@ -109,14 +114,10 @@ def baseline_of(fleet: Fleet, names: Mapping[str, object]) -> str | None:
     return name if name in names else None
 
 
-def lower_bound(fleet: Fleet) -> float | None:
-    """A bound on the mean response time of every dispatcher and policy (`rota.PinnedAnalysis`); None unless arrivals are Poisson and
+def lower_bound(fleet: Fleet, load: FleetLoad) -> float | None:
+    """A bound on the mean response time of every dispatcher and policy (`rota.analysis.pooled`); None unless arrivals are Poisson and
     sizes exponential, for which it is proved.
     """
-    from rota.model import Exponential
-
     if fleet.bursty or not all(isinstance(size, Exponential) for size in fleet.sizes):
         return None
-    C, K = len(fleet.kinds), len(fleet.names)
-    nothing = Pinned([], np.zeros((0, K)), [], np.zeros((C, K)))
-    return PinnedAnalysis(fleet, nothing).lower_bound
+    return least_mean_response_time(fleet, load)

@@ -18,9 +18,11 @@ from rota.capacity import FleetLoad, system_load
 from rota.display import html_lines, html_table, number, verdict_cells
 from rota.errors import BadSpec, Infeasible, Problem, RotaError, Unstable
 from rota.model import Fleet
-from rota.simulation import Comparison, Difference, Result, SimulationProgress, compare_pair, enough_jobs
-from rota.study.fleet_growth import OneMore, against_servers, in_parallel, one_more_of_each, overload_text, run_option
+from rota.simulation import Comparison, Difference, FleetResult, Result, SimulationProgress, compare_pair, enough_jobs
+from rota.simulation.fleet.policy import pooled
+from rota.study.fleet_growth import OneMore, against_servers, one_more_of_each, overload_text
 from rota.study.fleet_options import FleetOption, baseline_of, lower_bound, options_of
+from rota.study.fleet_runs import in_parallel, run_option
 from rota.study.fleet_target import Enough, check_reachable, checked_targets, enough_for
 from rota.study.fleet_words import in_words
 from rota.study.plan_choice import choose
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FleetPlan", "plan_fleet"]
 
+_FEWEST = 20_000  # jobs for another number of servers: fewer leave a rare type without a mean
 _STAGES = {"load": 0.0, "design": 0.02, "compare": 0.2, "one more": 0.6, "servers": 0.75, "target": 1.0, "end": 1.0}
 _WITH_TARGET = {"load": 0.0, "design": 0.02, "compare": 0.12, "one more": 0.35, "servers": 0.45, "target": 0.6, "end": 1.0}
 
@@ -191,8 +194,8 @@ def plan_fleet(
     best = system_load(fleet, time_limit_s=10.0)
     if best.load >= 1:
         raise Unstable(overload_text(best))
-    jobs = enough_jobs(fleet) if jobs is None else jobs
-    grid_jobs = max(jobs // 5, 5000)
+    jobs = enough_jobs(pooled(fleet), fleet=True) if jobs is None else jobs
+    grid_jobs = min(jobs, max(jobs // 5, _FEWEST))
     with one_thread():  # each: simulations run side by side
         telling.begin("design", "designing pinned servers and rotas")
         options, left_out = options_of(fleet, best, time_limit_s=tuning_s)
@@ -202,14 +205,13 @@ def plan_fleet(
         results = dict(zip(comparison.labels, comparison.results, strict=True))
         growth = dict.fromkeys(results, Limit(1.0, 1.0, True))  # how far load can grow is not searched for here
         choice = choose(results, growth, best.load, objective=objective, limits=type_limits)
-        option, today = next(one for one in options if one.name == choice.name), results[choice.name]
+        option = next(one for one in options if one.name == choice.name)
         telling.begin("one more", "one more server")
         short = run_option(fleet, option, jobs=grid_jobs, seed=seed)
         more = one_more_of_each(best, option, short, jobs=grid_jobs, seed=seed, tell=lambda part: telling.tell("one more server", part))
         telling.begin("servers", "other numbers of servers")
-        rows = against_servers(
-            best, option, today, jobs=grid_jobs, seed=seed, tell=lambda part: telling.tell("other numbers of servers", part)
-        )
+        other = "other numbers of servers"
+        rows = against_servers(best, option, jobs=grid_jobs, seed=seed, tell=lambda part: telling.tell(other, part))
         enough = None
         if asked:
             telling.begin("target", "servers that keep the targets")
@@ -227,7 +229,7 @@ def plan_fleet(
         type_limits=type_limits,
         excluded=choice.excluded,
         keeps_limits=choice.keeps_limits,
-        lower_bound=lower_bound(fleet),
+        lower_bound=lower_bound(fleet, best),
         one_more=more,
         by_servers=_table(rows),
         enough=enough,

@@ -1,8 +1,9 @@
 """How many servers are needed so that jobs take no longer than they should? Targets are mean response times, of types or of all jobs.
 
 Pinned servers are searched first: their values are exact, so what is said of them is proved (for the servers that were designed; others
-might need fewer). What is recommended is then simulated at and around that number: it counts as kept if the whole 95 % interval is below
-the target. Both searches take it that more servers never make a type slower, which is not proved: `rota.study.fleet_counts`.
+might need fewer). What is recommended is then simulated at and around that number (`rota.study.fleet_estimate`): a target counts as kept
+if the whole 95 % interval is below it. Servers are bought of the kinds that pinned servers need more of, if there are such. Both searches
+take it that more servers never make a type slower, which is not proved (`rota.study.fleet_counts`).
 
 No number of servers makes a job faster than it runs: E[T_i] ≥ 1/(μ_i max_c v_ci), over the kinds c on which it can run.
 """
@@ -18,9 +19,9 @@ from rota.arrays import Array
 from rota.capacity import FleetLoad, system_load
 from rota.errors import BadSpec, Infeasible, Problem, RotaError
 from rota.model import Fleet
-from rota.simulation import Result, SimulationProgress
 from rota.study.fleet_counts import Counts, enough_servers
-from rota.study.fleet_growth import pinned_option, run_option
+from rota.study.fleet_estimate import Estimate, estimate
+from rota.study.fleet_growth import pinned_option
 from rota.study.fleet_options import FleetOption, Known, redesigned
 from rota.study.plan_objective import checked_limits, time_words
 
@@ -34,8 +35,8 @@ _MOST_KINDS = 4  # of which servers are bought alone
 class Enough:
     """Numbers of servers that keep the targets. `pinned`: of pinned servers, with their exact values `known`; None if none were found.
 
-    `count`: under what is recommended, simulated, with its `result`; None if none were found. `kept_today`: whether today's servers keep
-    the targets, by that simulation.
+    `count`: under what is recommended, simulated, with the `estimate` of its response times; None if none were found. `kept_today`:
+    whether today's servers keep the targets, by simulation.
     """
 
     targets: dict[str, float]
@@ -45,8 +46,7 @@ class Enough:
     pinned: Counts | None
     known: Known | None
     count: Counts | None
-    result: Result | None
-    simulations: int
+    estimate: Estimate | None
 
 
 def checked_targets(fleet: Fleet, targets: Mapping[str, float | str] | None, place: str = "targets") -> dict[str, float]:
@@ -92,7 +92,7 @@ def enough_for(
     useful = _useful(load, targets)
     loads: dict[Counts, FleetLoad] = {}
     exact: dict[Counts, Known | None] = {}
-    runs: dict[Counts, Result | None] = {}
+    estimates: dict[Counts, Estimate] = {}
 
     def fleet_of(counts: Counts) -> tuple[Fleet, FleetLoad]:
         there = fleet.replace(count=list(counts))
@@ -110,23 +110,21 @@ def enough_for(
 
     def simulated_keeps(counts: Counts) -> bool:
         there, best = fleet_of(counts)
-        runs[counts] = None
         if best.load >= 1:
             return False
-
-        def watch(at: SimulationProgress) -> None:
-            tell(f"{_in_words(fleet, counts)}: {at.done:,} of {at.jobs or at.done:,} jobs")
-
+        words = _in_words(fleet, counts)
         try:
-            result = run_option(there, redesigned(option, there, best), jobs=jobs, seed=seed, watch=watch)
+            there_too = redesigned(option, there, best)
+            found = estimate(there, there_too, jobs=jobs, seed=seed, tell=lambda part: tell(f"simulating {words}: {part:.0%}"))
         except RotaError:
             return False
-        runs[counts] = result
-        highest = result.response_time + result.response_time_interval
-        return result.stable and _kept(fleet, targets, highest, result.mean_response_time + result.interval)
+        estimates[counts] = found
+        return _kept(fleet, targets, found.response_time + found.response_time_interval, found.mean_response_time + found.interval)
 
     now = tuple(int(n) for n in fleet.count)
     pinned = enough_servers(now, pinned_keeps, order=order, useful=useful)
+    if pinned is not None:  # the same kinds are bought
+        useful = [c for c in useful if pinned[c] > now[c]] or useful
     count = enough_servers(now, simulated_keeps, order=order, useful=useful, guess=pinned)
     kept_today = count is not None and all(n <= m for n, m in zip(count, now, strict=True))
     return Enough(
@@ -137,8 +135,7 @@ def enough_for(
         pinned=pinned,
         known=None if pinned is None else exact[pinned],
         count=count,
-        result=None if count is None else runs[count],
-        simulations=sum(result is not None for result in runs.values()),
+        estimate=None if count is None else estimates[count],
     )
 
 

@@ -53,7 +53,7 @@ def recommendation(plan: FleetPlan) -> str:
 def measured(plan: FleetPlan) -> str:
     """The mean response time of what is recommended, after what it was chosen by."""
     result, exact = plan.result, plan.recommended.known
-    mean = f"mean response time {_mean(plan.fleet, result.mean_response_time, result.interval)}"
+    mean = f"mean response time {_time(plan.fleet, result.mean_response_time, result.interval)}"
     if exact is not None:
         mean += f" simulated, {time_words(plan.fleet, exact.mean_response_time)} exactly"
     if plan.objective == "mean":
@@ -61,8 +61,16 @@ def measured(plan: FleetPlan) -> str:
     return f"{plan.measure.title} {plan.measure.value(result):.4g} ± {plan.measure.interval(result):.2g}; {mean}"
 
 
-def _mean(fleet: Fleet, mean: float, interval: float) -> str:
-    return f"{mean:.4g} ± {interval:.2g}" + (f" {fleet.time_unit}" if fleet.time_unit is not None else "")
+def _time(fleet: Fleet, mean: float, interval: float | None = None) -> str:
+    """A time with four digits: more than those of others, as it stands beside a target."""
+    spread = "" if interval is None else f" ± {interval:.2g}"
+    return f"{mean:.4g}{spread}" + (f" {fleet.time_unit}" if fleet.time_unit is not None else "")
+
+
+def waiting_of(plan: FleetPlan, i: int) -> float:
+    """The mean wait of a type, simulated; 0 where rounding is all that there is."""
+    wait = float(plan.result.waiting_time[i])
+    return 0.0 if wait < 1e-9 * float(plan.result.response_time[i]) else wait
 
 
 def places_words(plan: FleetPlan, i: int) -> str:
@@ -152,26 +160,28 @@ def servers_words(fleet: Fleet, counts: Counts) -> str:
 def target_words(enough: Enough) -> list[str]:
     """What the targets need: what was simulated, and what was proved."""
     fleet = enough.fleet
-    asked = listed([f"{name}={time_words(fleet, target)}" for name, target in enough.targets.items()])
+    asked = listed([f"{name}={_time(fleet, target)}" for name, target in enough.targets.items()])
     said = []
-    if enough.count is None or enough.result is None:
+    if enough.count is None or enough.estimate is None:
         said.append(f"Target {asked}: no number of servers that was tried keeps it under {enough.option.name}, simulated.")
     else:
-        values = _values(enough, enough.result.response_time, enough.result.mean_response_time)
-        widths = _values(enough, enough.result.response_time_interval, enough.result.interval)
-        got = listed([f"{name} {time_words(fleet, values[name], widths[name])}" for name in enough.targets])
-        words = servers_words(fleet, enough.count)
-        verb = "is kept by today's servers, and still by" if enough.kept_today and enough.count != tuple(fleet.count) else "is kept by"
+        values = _values(enough, enough.estimate.response_time, enough.estimate.mean_response_time)
+        widths = _values(enough, enough.estimate.response_time_interval, enough.estimate.interval)
+        got = listed([f"{name} {_time(fleet, values[name], widths[name])}" for name in enough.targets])
+        words, under = servers_words(fleet, enough.count), f"under {enough.option.name}"
         if not enough.kept_today:
-            verb = "needs"
-        proof = "(simulated; one server less of a kind is not sure to keep it)"
-        said.append(f"Target {asked}: {verb} {words} under {enough.option.name}: {got} {proof}.")
+            how = f"it needs {words} {under}"
+        elif enough.count != tuple(fleet.count):
+            how = f"today's servers keep it {under}, and so do {words}"
+        else:
+            how = f"today's servers keep it {under}, and none of them can be left out"
+        said.append(f"Target {asked}: {how}: {got} (simulated; with one server less of a kind it is not sure).")
     if isinstance(enough.option.policy, Pinned):
         return said
     if enough.pinned is None or enough.known is None:
         return [*said, "Pinned servers that keep it, for which there would be a proof, were not found."]
     values = _values(enough, enough.known.response_time, enough.known.mean_response_time)
-    got = listed([f"{name} {time_words(fleet, values[name])}" for name in enough.targets])
+    got = listed([f"{name} {_time(fleet, values[name])}" for name in enough.targets])
     return [*said, f"Pinned servers keep it with {servers_words(fleet, enough.pinned)}: {got} (exact, so proved)."]
 
 

@@ -17,6 +17,7 @@ from rota.errors import BadSpec, Infeasible, NotConverged, Problem, RotaError, T
 from rota.model import Dispatch, Fleet, System
 from rota.model.dispatch import checked_dispatch
 from rota.policy import DESIGNED_NAMES, FirstFit, Pinned, Policy, Record, Split, as_policy, draws, policy_name, preempts
+from rota.policy.fleet_plan_file import fleet_plan_at
 from rota.policy.lookup import policy_list
 
 __all__ = ["Failures", "FleetPolicy", "PolicyOfFleet", "as_fleet_policy", "fleet_policies", "pooled"]
@@ -117,8 +118,12 @@ def as_fleet_policy(
 ) -> FleetPolicy:
     """What the servers of a fleet do, from what people write; raises `BadSpec` or `Infeasible` with what does not fit.
 
-    "pinned" and "split" are servers that are designed for the fleet, as `rota.design_pinned` and `rota.design_split` do.
+    "pinned" and "split" are servers that are designed for the fleet, as `rota.design_pinned` and `rota.design_split` do. The plan of a
+    fleet, as a file, gives its policy and, unless another one is given, its rule.
     """
+    planned = fleet_plan_at(policy, fleet) if isinstance(policy, str | Path) else None
+    if planned is not None:
+        policy, dispatch = planned.policy, dispatch if dispatch is not None else planned.dispatch
     if isinstance(policy, str) and policy in _FLEET_DESIGNS:
         policy = getattr(import_module("rota.design"), _FLEET_DESIGNS[policy])(fleet)
     natural = {Pinned: Dispatch("pinned"), Split: Dispatch("random")}.get(type(policy))
