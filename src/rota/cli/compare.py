@@ -155,7 +155,7 @@ def compare(
         raise rota.Infeasible("none of these policies can run on this system")
 
 
-def _happened(actual: rota.Actual, system: rota.System) -> dict[str, object]:
+def _happened(actual: rota.Actual, system: rota.System | rota.Fleet) -> dict[str, object]:
     """What the log says, as plain data: by type under the type's name."""
     levels = actual.type_waiting_time_quantiles
     return {
@@ -179,7 +179,7 @@ def _happened(actual: rota.Actual, system: rota.System) -> dict[str, object]:
     }
 
 
-def _print_by_type(found: rota.Comparison, actual: rota.Actual, system: rota.System) -> None:
+def _print_by_type(found: rota.Comparison, actual: rota.Actual, system: rota.System | rota.Fleet) -> None:
     """Waiting and response times of the most frequent types, under each policy and as it was; and what was in use."""
     shown = sorted(range(len(system.names)), key=lambda i: -int(actual.counted[i]))[:_TYPES_SHOWN]
     measured: list[tuple[str, rota.Result | rota.Actual]] = [

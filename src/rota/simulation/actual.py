@@ -109,7 +109,7 @@ class _Sums:
         self.missing = 0
         self.begin, self.end = np.inf, -np.inf
         place = np.array([system.names.index(name) for name in trace.names])
-        unit, first = trace.units_in(system), 0  # type: ignore[arg-type]
+        unit, first = trace.units_in(system), 0
         for part in trace.jobs.select("arrival", "size", "type", "start", "end").collect_batches(chunk_size=_CHUNK, maintain_order=True):
             number = np.arange(first, first + part.height)
             first += part.height

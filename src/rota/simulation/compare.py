@@ -73,6 +73,16 @@ class Comparison:
         return max(known * (known - 1) // 2, 1)
 
     @property
+    def at_the_end(self) -> int:
+        """Of how many differences that hold at once one on all jobs has the interval."""
+        return self.pairs
+
+    def difference(self, first: str, second: str, paired: Callable[..., Difference] | None = None) -> Difference:
+        """The difference of two policies by their labels, one of those of all pairs that hold at once; that of the mean if not given."""
+        results = dict(zip(self.labels, self.results, strict=True))
+        return (paired or compare_pair)(results[first], results[second], comparisons=self.at_the_end)
+
+    @property
     def remarks(self) -> tuple[tuple[str, str], ...]:
         """Warnings about the results: policy and sentence."""
         names = self.labels or [result.name for result in self.results]

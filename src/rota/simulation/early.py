@@ -67,18 +67,17 @@ class EarlyComparison(Comparison):
         reasons = [f"{', '.join(grew)} because the queue grew"] * bool(grew) + [f"{', '.join(worse)} as clearly worse"] * bool(worse)
         return f"Stopped early, after fewer of the same jobs: {'; '.join(reasons)}." if reasons else ""
 
-    def difference(self, first: str, second: str, paired: Callable[..., Difference] = compare_pair) -> Difference:
-        """The difference of two policies by their labels, on the jobs that both saw, one of those of all pairs that hold at once.
+    def difference(self, first: str, second: str, paired: Callable[..., Difference] | None = None) -> Difference:
+        """The same on the jobs that both saw.
 
         Not a number if both were stopped early, or one was and the difference is not that of the mean response time.
         """
         early = [label for label in (first, second) if label in self.stopped]
         if not early:
-            results = dict(zip(self.labels, self.results, strict=True))
-            return paired(results[first], results[second], comparisons=self.at_the_end)
+            return super().difference(first, second, paired)
         other = second if early[0] == first else first
         apart = self.stopped[early[0]].against.get(other)
-        if apart is None or paired is not compare_pair:
+        if apart is None or paired not in (None, compare_pair):
             return Difference(np.nan, np.nan)
         return apart if early[0] == first else Difference(-apart.mean, apart.interval)
 
@@ -144,7 +143,7 @@ def compare_early(
                 if why.why == "worse":  # of a queue that grows nothing more is to be known
                     one.end(None)
             stopped |= gone
-    return EarlyComparison(tuple(one.result for one in entries.values()), errors, tuple(entries), stopped)
+    return EarlyComparison(tuple(one.result for one in entries.values()), errors, tuple(entries), stopped=stopped)
 
 
 def _gone(left: dict[str, Entry], worse: bool, may_stop: bool) -> dict[str, Stopped]:

@@ -204,7 +204,7 @@ def plan_fleet(
         comparison = _compare(fleet, options, jobs=jobs, seed=seed, telling=telling)
         results = dict(zip(comparison.labels, comparison.results, strict=True))
         growth = dict.fromkeys(results, Limit(1.0, 1.0, True))  # how far load can grow is not searched for here
-        choice = choose(results, growth, best.load, objective=objective, limits=type_limits)
+        choice = choose(comparison, growth, best.load, objective=objective, limits=type_limits)
         option = next(one for one in options if one.name == choice.name)
         telling.begin("one more", "one more server")
         short = run_option(fleet, option, jobs=grid_jobs, seed=seed)

@@ -15,7 +15,7 @@ import numpy as np
 
 from rota.errors import Unstable
 from rota.policy import record_named
-from rota.simulation import Difference, EarlyComparison, Result
+from rota.simulation import Comparison, Difference, Result
 from rota.study.plan_growth import Limit
 from rota.study.plan_objective import Measure, measure_of, time_words
 
@@ -43,7 +43,7 @@ def title_of(name: str) -> str:
 
 
 def choose(
-    comparison: EarlyComparison,
+    comparison: Comparison,
     growth: dict[str, Limit],
     load: float,
     *,

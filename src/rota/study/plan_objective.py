@@ -22,7 +22,7 @@ import numpy as np
 from rota.arguments import is_real, parse_duration
 from rota.errors import BadSpec, Problem
 from rota.model import Fleet, System
-from rota.simulation import Difference, EarlyComparison, Result, compare_pair, compare_relative
+from rota.simulation import Comparison, Difference, Result, compare_pair, compare_relative
 from rota.simulation.result import JOBS, RELATIVE
 from rota.simulation.statistics import ratio_interval, widening
 
@@ -50,7 +50,7 @@ class Measure:
         apart = self.value(first) - self.value(second)
         return Difference(apart, widening(comparisons) * float(np.hypot(self.interval(first), self.interval(second))))
 
-    def apart(self, comparison: EarlyComparison, first: str, second: str) -> Difference:
+    def apart(self, comparison: Comparison, first: str, second: str) -> Difference:
         """The same for two policies of a comparison, by their labels, of which one may have seen fewer jobs."""
         if self.paired is not None:
             return comparison.difference(first, second, self.paired)
