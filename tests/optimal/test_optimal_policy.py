@@ -199,6 +199,24 @@ def test_the_bound_is_the_least_difference_of_all_states(preemption, load):
         assert least(1, at_least=step(tuple(0 * N), i, int(N[i]) + 1)) == pytest.approx(edge[i], abs=1e-9)
 
 
+def test_an_edge_that_is_too_near_for_a_proof():
+    """Many jobs of type 2 and few of type 1: little is proved beyond the edge of type 1, until it is moved out; then all that is found."""
+    system = paper_example(0.95)
+    load, N, proved = rota.system_load(system), np.array([4, 40, 10]), [0.0]
+    while True:
+        space = continued(state_space(system, N), load, 0.9)
+        found = solve(space, False, 1e-2, first_values(space, len(space.schedules)), give_up=True)
+        assert found.proved > proved[-1]
+        proved.append(found.proved)
+        if found.stopped != "edge":
+            break
+        assert found.lacking.tolist() == [True, False, False]
+        N[0] *= 2
+    assert len(proved) > 2
+    assert found.stopped == "gap"
+    assert found.proved == found.least > 2 * proved[1]
+
+
 @PREEMPTION
 def test_the_lower_bound_grows_to_the_mean(preemption):
     """A larger truncation proves more, and all bounds are below the settled mean."""
@@ -306,6 +324,24 @@ def test_the_time_limit_ends_every_step(monkeypatch):
     assert early.time_s < 450
     assert early.lower_bound <= late.lower_bound
     assert early.truncation <= late.truncation
+
+
+def test_a_law_that_is_not_found(monkeypatch):
+    """The search goes on with a larger truncation, and ends with the same answer."""
+    calls = itertools.count(1)
+
+    def law(*arguments):
+        if next(calls) == 2:
+            raise rota.NotConverged("the stationary law is still out of balance")
+        return chain.stationary_law(*arguments)
+
+    system = paper_example(0.7)
+    best = rota.optimal_policy(system, "full", accuracy=1e-3)
+    monkeypatch.setattr(optimal_policy_module, "stationary_law", law)
+    again = rota.optimal_policy(system, "full", accuracy=1e-3)
+    assert next(calls) > 3
+    assert again.settled
+    assert again.mean_response_time == pytest.approx(best.mean_response_time, rel=2e-3)
 
 
 def test_a_type_that_never_arrives():

@@ -62,7 +62,7 @@ class Solved:
     @property
     def lacking(self) -> NDArray[np.bool_]:
         """The types (K,) whose edge is too near: the values that go on beyond it are so wrong there that little is proved."""
-        return np.asarray(self.edge < (1 - _LACK) * self.least)
+        return np.asarray((self.edge < (1 - _LACK) * self.least) & (self.edge == self.edge.min()))
 
 
 def values_of(space: StateSpace, preemptive: bool) -> int:
@@ -117,10 +117,10 @@ def solve(
                 best = Solved(space, W.copy(), choice.copy(), float(least), float(largest), most, edge.copy(), sweeps, "gap")
             if progress is not None:
                 progress(f"{n:,} values, {sweeps} pairs of sweeps, bounds {least:.5g} to {largest:.5g}")
-            if best.gap <= gap:
-                break
             if give_up and best.gap <= _COARSE and best.lacking.any():
                 stopped = "edge"
+                break
+            if best.gap <= gap:
                 break
             for _ in range(3):
                 pair(W, False)

@@ -4,8 +4,8 @@ On a truncation the values of the best decisions are found by policy iteration (
 quadratic function, which makes the least one-step difference a bound on every policy (`rota.optimal.continuation`). That function is
 below what jobs beyond the edge really cost, so decisions near the edge are too careless of them: the table keeps the inner part only. Its
 stationary law on the truncation gives its mean. If that is near the bound and the law has little weight at the edge, the answer is settled;
-else the truncation is enlarged where there is weight. Where the edge of a type is so near that little is proved beyond it, that edge is moved
-out first.
+else the truncation is enlarged where there is weight. Where the edge of a type is so near that little is proved beyond it, that edge is
+moved out first.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ _SOLVER_SHARE = 0.1  # of the accuracy, for the gap of the bounds
 _SOLVER_TIME = 0.7  # of the time that is left, for the values on one truncation; the rest is for the law of the table
 _GOOD_ENOUGH = 0.02  # the gap of the bounds with which decisions are taken that the time limit ended
 _FURTHER = 1.5  # of an edge that is too near for a proof
+_GROWN = 1.2  # of all edges, after a table whose law was not found
 _KEPT = 0.6  # of the truncation, in the table
 _LAW_ERROR, _LAW_SHARE = 1e-8, 1e-5  # the flow out of balance: at most, and as a part of the accuracy
 
@@ -188,6 +189,13 @@ def optimal_policy(
             if found is None:
                 raise
             return best_so_far("interrupt")
+        except NotConverged:  # the law of a table that is not good enough for its edge: what is proved stands, and the next table is better
+            if found is None or solved is None:
+                raise
+            if solved.stopped != "gap":
+                return best_so_far("time" if solved.stopped == "edge" else solved.stopped)
+            N = np.ceil(_GROWN * N).astype(np.int64)
+            continue
         found = latest
         if truncation is not None:
             return best_so_far("truncation")
