@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import rota
+from rota.policy import as_policy
 from rota.simulation import compare_early
 from systems import paper_example
 
@@ -13,10 +14,10 @@ ROTAS = [rota.MSR([[1, 0], [0, 1]], [0.5, 0.5], "full", rate) for rate in RATES]
 
 
 def test_those_that_go_on_have_the_results_of_plain_runs():
-    """A policy that is not stopped has the result of `simulate` to the bit; one whose queue grows, and one clearly worse, see fewer jobs."""
+    """A policy that is not stopped has the result of `simulate` to the bit; one whose queue grows, or clearly worse, sees fewer jobs."""
     system = paper_example(0.9)
     slow = rota.design_policy(system, "none", objective="load")
-    found = compare_early(system, [rota.as_policy(name, system) for name in ("fcfs", "first-fit", "max-weight-np")] + [slow], jobs=100_000)
+    found = compare_early(system, [as_policy(name, system) for name in ("fcfs", "first-fit", "max-weight-np")] + [slow], jobs=100_000)
     results = dict(zip(found.labels, found.results, strict=True))
     assert list(results) == ["fcfs", "first-fit", "max-weight-np", "nMSR"]
     assert {label: one.why for label, one in found.stopped.items()} == {"fcfs": "growing", "nMSR": "worse"}
@@ -44,7 +45,7 @@ def test_a_prefix_of_the_same_jobs():
 
 
 def test_differences_have_a_direction():
-    """The difference of two policies, one of them stopped early, changes its sign with their order; of two that were stopped it is unknown."""
+    """The difference to a policy that was stopped early changes its sign with the order; of two that were stopped it is unknown."""
     found = compare_early(TWO, ROTAS, jobs=200_000, seed=1)
     best, _, worst = found.labels
     assert worst in found.stopped
@@ -57,7 +58,7 @@ def test_differences_have_a_direction():
 
 
 def test_intervals_hold_although_policies_are_stopped():
-    """Three rotas with exact means, 60 seeds: the intervals of all differences hold at once, and those of stopped means hold, in 95 % or so.
+    """Three rotas with exact means, 60 seeds: the intervals of all differences hold at once in 95 % or so, and those of stopped means.
 
     Of 60 runs that miss with probability 0.05 more than eight miss once in 400 times.
     """
@@ -100,7 +101,7 @@ def test_only_growing_queues_are_stopped_if_asked():
 
 def test_all_queues_grow():
     """Above what the server can carry every policy is stopped, and none has a mean."""
-    found = compare_early(TWO.scaled(load=1.3), [rota.as_policy("fcfs", TWO), ROTAS[0]], jobs=80_000)
+    found = compare_early(TWO.scaled(load=1.3), [as_policy("fcfs", TWO), ROTAS[0]], jobs=80_000)
     assert {one.why for one in found.stopped.values()} == {"growing"}
     assert len(found.stopped) == 2
     assert found.best is None
@@ -109,7 +110,7 @@ def test_all_queues_grow():
 def test_a_policy_that_cannot_run_is_an_error():
     """ServerFilling needs powers of two: it is named with the reason, and the others are compared."""
     system = rota.System([6], [[3], [1]], [0.2, 0.2], [1.0, 1.0])
-    found = compare_early(system, [rota.as_policy(name, system) for name in ("fcfs", "server-filling")], jobs=5000)
+    found = compare_early(system, [as_policy(name, system) for name in ("fcfs", "server-filling")], jobs=5000)
     assert found.labels == ("fcfs",)
     assert "server-filling" in found.errors
 

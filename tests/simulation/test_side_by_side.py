@@ -33,7 +33,7 @@ def test_calls_begin_while_arguments_are_made():
 
 
 def test_ctrl_c_leaves_out_what_has_not_begun():
-    """At Ctrl-C, in a call or where arguments are made, what runs is told to stop, what has not begun is left out, and the rest returned."""
+    """At Ctrl-C, in a call or where arguments are made, what runs is told to stop, and what has not begun is left out."""
     stopped, made = threading.Event(), []
 
     def run(k):

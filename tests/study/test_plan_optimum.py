@@ -58,7 +58,7 @@ def test_zero_seconds_leave_it_out():
 def test_a_plan_does_not_wait_for_the_end_of_the_search(monkeypatch):
     """Asked for what it has, the search gives its bound so far once it has had its least time; without a bound yet, a remark."""
     system = paper_example(0.95)
-    monkeypatch.setattr("rota.study.plan_optimum._LEAST_PART", 0.001)
+    monkeypatch.setattr("rota.study.plan_optimum._LEAST_PART", 0.004)
     with OptimumSearch(system, 500.0) as search:
         found = search.result()
     assert not found.settled

@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rota.arrays import Array, Int
 from rota.capacity.load import Load, system_load
+from rota.capacity.packing import copy_into
 from rota.capacity.schedules import fits, largest_counts
 from rota.capacity.solver import CoverMaster, NearKnapsack
 from rota.capacity.units import integer_units
@@ -280,8 +281,8 @@ def _near_schedules(demand: Int, capacity: Int, base: Int, first: Array, further
                 for r in range(len(capacity)):
                     left[r] += demand[i, r]
                 if _fill(tried, left, demand, base, first, further, below, cost, i) > lost + _IMPROVES:
-                    u[:], residual[:], improved = tried, left, True
-        found[t] = u
+                    u, residual, improved = tried, left, True
+        copy_into(found[t], u)
     return found
 
 

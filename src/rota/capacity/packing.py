@@ -18,7 +18,7 @@ from rota.arrays import Array, Int
 from rota.kernel import compiled, kernel, large_kernel
 from rota.views import by_reference
 
-__all__ = ["Workspace", "best_schedule", "greedy_schedules", "make_maximal", "search_best", "workspace"]
+__all__ = ["Workspace", "best_schedule", "copy_into", "greedy_schedules", "make_maximal", "search_best", "workspace"]
 
 _ROUNDS = 1000  # of exchanges: where a billion jobs fit, exchanging one at a time would never end
 _GLANCE = 100  # nodes after which choosing among prices pays off
@@ -39,6 +39,13 @@ def _most(demand: Int, residual: Int, i: int) -> int:
 def _take(demand: Int, residual: Int, i: int, count: int) -> None:
     for r in range(residual.shape[0]):
         residual[r] -= count * demand[i, r]
+
+
+@compiled
+def copy_into(row: Int | Array, values: Int | Array) -> None:
+    """Writes values into a row. An assignment of arrays would compile a message for rows of other lengths, which takes two seconds."""
+    for i in range(row.shape[0]):
+        row[i] = values[i]
 
 
 @compiled
@@ -68,7 +75,7 @@ def greedy_schedules(demand: Int, capacity: Int, value: Array, price: Array, noi
             schedule[i] += count
             _take(demand, residual, i, count)
         _exchange(demand, residual, value, schedule)
-        schedules[t] = make_maximal(demand, capacity, schedule, merit)
+        copy_into(schedules[t], make_maximal(demand, capacity, schedule, merit))
     return schedules
 
 

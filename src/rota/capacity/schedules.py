@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rota.arrays import Array, Int
-from rota.capacity.packing import _most, _take
+from rota.capacity.packing import _most, _take, copy_into
 from rota.capacity.units import integer_units
 from rota.errors import BadSpec, Problem, TooManySchedules
 from rota.kernel import compiled
@@ -149,7 +149,7 @@ def _advance(demand: Int, count: Int, residual: Int, last: int) -> bool:
             _take(demand, residual[i + 1], i, 1)
             for j in range(i + 1, K):
                 count[j] = 0
-                residual[j + 1] = residual[j]
+                copy_into(residual[j + 1], residual[j])
             return True
     return False
 
@@ -174,11 +174,11 @@ def _fill_block(demand: Int, count: Int, residual: Int, maximal: bool, first: bo
         first = False
         if maximal:
             count[K - 1] = _most(demand, residual[K - 1], K - 1)
-            residual[K] = residual[K - 1]
+            copy_into(residual[K], residual[K - 1])
             _take(demand, residual[K], K - 1, count[K - 1])
             if _room_left(demand, residual[K]):
                 continue
-        out[filled] = count
+        copy_into(out[filled], count)
         filled += 1
     return filled, True
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.arrays import Array, Int
+from rota.capacity.packing import copy_into
 from rota.kernel import compiled
 
 __all__ = ["Found", "search_tables"]
@@ -152,13 +153,13 @@ def _fill_tables(columns: Int, value: Array, views: Int, step: Int, size: Int, s
         for i in range(len(value) - 1, -1, -1):
             a, b = columns[i, views[v, 0]] // step[v, 0], columns[i, views[v, 1]] // step[v, 1]
             if a == 0 and b == 0:  # any number of them fit
-                table[:] = np.inf
+                table.fill(np.inf)
             for x in range(a, rows):
                 for z in range(b, across):  # upwards, so that a type may come several times
                     table[x, z] = max(table[x, z], table[x - a, z - b] + value[i])
             if starts[at] == i:
                 first = place[v] + at * rows * across
-                tables[first : first + rows * across] = table.ravel()
+                copy_into(tables[first : first + rows * across], table.ravel())
                 at -= 1
     return tables, place
 
@@ -187,7 +188,7 @@ def _search(
     pick = np.zeros(_LONGEST + 1, dtype=np.int64)  # the type of each job of the list; the last one is being tried
     lists = np.zeros((n, n), dtype=np.int64)  # the best one of each first type,
     worth = np.zeros(n)  # and its value
-    residual[0] = capacity
+    copy_into(residual[0], capacity)
     best, first = 0.0, 0
     depth, nodes = 0, 0
     entered = True  # this depth, just now
@@ -216,7 +217,8 @@ def _search(
                 worth[pick[0]] = total
                 if total > best:
                     best, first = total, pick[0]
-                lists[pick[0]] = 0
+                for k in range(n):
+                    lists[pick[0], k] = 0
                 for k in range(depth + 1):
                     lists[pick[0], pick[k]] += 1
                 limit = max(total, best - spread * max(best - good, 0.0)) * (1.0 + _SAME)

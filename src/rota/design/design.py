@@ -196,6 +196,8 @@ def design_policy(*arguments: Any, **options: Any) -> MSR:
     whose switching rate has the least exact 95 % quantile of the response time over all jobs. `max_response_time`, as `{"train": 5.0}`,
     limits E[T_i] of some types, not with "load" or "p95"; `Infeasible` if no policy that keeps the limits was found.
 
+    `near`: rotas to begin with too, such as those for another load (with objective "close" or "p95").
+
     `switching_rate` is kept if given; None means: choose it, `by` the exact E[T] (default where that is estimated to fit the time limit),
     the prediction or a bound. `route`, `opening`: how an nMSR moves between schedules, see `rota.MSR`; with objective "load", "random"
     orders by `seed`, "search" the best by prediction; tuning starts from what is given. `time_limit_s` is for all of it: what would take
