@@ -87,9 +87,7 @@ def jobs_of_runs(runs: pl.DataFrame) -> pl.DataFrame:
         "end",
         estimate="limit",
         arrival=pl.min_horizontal("arrival", "start"),
-        cores=pl.col("cores").fill_null(0.0),
-        memory_gb="memory_gb",
-        gpus="gpus",
+        **{name: pl.col(name).fill_null(0.0) + 0.0 for name in RESOURCES},  # the sum of no numbers is −0, and −0 + 0 is 0
         reason=_reason(),
         **{text: pl.col("state").is_in(states).fill_null(False) for text, states in _ENDS.items()},
         **{
