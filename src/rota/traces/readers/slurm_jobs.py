@@ -87,7 +87,7 @@ def jobs_of_runs(runs: pl.DataFrame) -> pl.DataFrame:
         "end",
         estimate="limit",
         arrival=pl.min_horizontal("arrival", "start"),
-        **{name: pl.col(name).fill_null(0.0) + 0.0 for name in RESOURCES},  # the sum of no numbers is −0, and −0 + 0 is 0
+        **{name: pl.when(pl.col(name) > 0).then(name).otherwise(0.0) for name in RESOURCES},  # the sum of no numbers is −0
         reason=_reason(),
         **{text: pl.col("state").is_in(states).fill_null(False) for text, states in _ENDS.items()},
         **{
