@@ -163,7 +163,7 @@ def _kept(jobs: pl.DataFrame, reader: Reader, ledger: Ledger, grid: float | None
         pl.when(pl.all_horizontal(demand <= 0 for demand in demands)).then(pl.lit("demand of zero")),
     )
     judged = jobs.with_columns(reason=reason)
-    counts = judged.filter(pl.col("reason").is_not_null()).group_by("reason").len()
+    counts = judged.filter(pl.col("reason").is_not_null()).group_by("reason", maintain_order=True).len()
     ledger.left_out.update(dict(counts.iter_rows()))
     kept = judged.filter(pl.col("reason").is_null())
     ledger.remarks.update({text: int(kept[text].sum()) for text in reader.remarks})

@@ -31,11 +31,15 @@ _ORDER = [
 
 @dataclass(frozen=True)
 class Limits:
-    """How many rows may be in memory at a time: of events that wait to be dealt out, of a part of them, and of a stretch of jobs."""
+    """How many rows may be in memory at a time: of events that wait to be dealt out, of a part of them, and of a stretch of jobs.
+
+    Of events with many columns fewer: `event_bytes` of those that wait.
+    """
 
     events: int = 4_000_000
     part: int = 6_000_000
     jobs: int = 4_000_000
+    event_bytes: int = 1 << 28
 
 
 class EventStore:
@@ -44,7 +48,7 @@ class EventStore:
     def __init__(self, directory: Path, limits: Limits) -> None:
         self._directory, self._limits = directory, limits
         self._held: list[pl.DataFrame] = []
-        self._rows = self._seen = self._spills = 0
+        self._rows = self._bytes = self._seen = self._spills = 0
         self.parts = 1
 
     def add(self, events: pl.DataFrame, share_read: float) -> None:
@@ -52,10 +56,12 @@ class EventStore:
         self._held.append(events)
         self._rows += events.height
         self._seen += events.height
-        if self._rows > self._limits.events:
+        self._bytes += int(events.estimated_size())
+        if self._rows > self._limits.events or self._bytes > self._limits.event_bytes:
             if not self._spills:
                 expected = self._seen / max(share_read, 1e-6)
-                self.parts = min(1024, int(1.2 * expected / self._limits.part) + 1)
+                part = self._limits.part * self._rows / max(self._rows, self._limits.events)  # smaller in the same proportion
+                self.parts = min(1024, int(1.2 * expected / part) + 1)
             self._spill()
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
@@ -78,7 +84,7 @@ class EventStore:
         dealt = events.with_columns(part=(pl.col("group").hash(1) ^ pl.col("member").hash(2)) % self.parts)
         for (part,), some in dealt.partition_by("part", as_dict=True, include_key=False).items():
             some.write_parquet(self._directory / f"events-{part}-{self._spills}.parquet", compression="lz4", statistics=False)
-        self._held, self._rows = [], 0
+        self._held, self._rows, self._bytes = [], 0, 0
         self._spills += 1
 
 

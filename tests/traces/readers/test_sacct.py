@@ -57,6 +57,12 @@ def test_one_job(tmp_path, packed):
     assert dict(zip(trace.resources, trace.demand[0], strict=True)) == {"cores": 8, "memory_gb": 32, "gpus": 2}
 
 
+def test_no_gpus_is_0(tmp_path):
+    """Beside jobs with GPUs, those without have 0 of them, also in the name of the type (the sum of nothing is −0 to Polars)."""
+    trace, _ = read(tmp_path, [line(1, tres="cpu=1,gres/gpu=1"), line(2, tres="cpu=1,mem=1G"), line(3, tres="cpu=1,mem=1G")])
+    assert trace.names == ("cores1_memory_gb1_gpus0", "cores1_memory_gb0_gpus1")
+
+
 def test_steps_are_no_jobs(tmp_path):
     """Lines of steps are passed over: they are neither jobs nor left out."""
     rows = [line(7), line("7.batch"), line("7.extern"), line("7.0"), line("8_3"), line("8_3.0"), line("9+0.batch")]
@@ -210,6 +216,8 @@ def test_columns_that_do_not_suffice(tmp_path):
         read(tmp_path, "JobID|Start|NNodes\n1|2026-11-18T00:00:00|1\n")
     for text in ("when it came: ask sacct for Submit or Eligible", "how long it ran: ask sacct for ElapsedRaw or Elapsed or Start and End"):
         assert text in str(problems.value)
+    with pytest.raises(BadSpec, match="do not say what it held: ask sacct for AllocTRES or ReqTRES or AllocCPUS"):
+        read(tmp_path, "JobID|JobName|State\n1|x|COMPLETED\n")
     with pytest.raises(BadSpec, match=r"come more than once.*Submit"):
         read(tmp_path, "JobID|Submit|Submit|State|Elapsed|NCPUS\n1|2026-11-18T00:00:00|2026-11-18T00:00:00|COMPLETED|00:01:00|1\n")
 

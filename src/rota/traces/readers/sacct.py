@@ -72,9 +72,10 @@ _NEEDED = (
 
 
 def fits(head: Head) -> bool:
-    """Whether the header has a column with job ids of Slurm, and another one of sacct's."""
+    """Whether the header has a column with job ids of Slurm, and is separated by bars, or has others of sacct's."""
     columns = set(head.columns)
-    return head.container == "text" and bool(columns & {"JobID", "JobIDRaw"}) and len(columns & set(FIELDS)) >= 3
+    has_id = head.container == "text" and bool(columns & {"JobID", "JobIDRaw"})
+    return has_id and (head.separator == "|" or len(columns & set(FIELDS)) >= 3)
 
 
 def settled(paths: Sequence[Path]) -> Reader:
@@ -128,7 +129,7 @@ def shape(rows: pl.DataFrame) -> pl.DataFrame:
 
 READER = Reader(
     format="sacct",
-    looks_for="text separated by | with the columns JobID, Submit, … (sacct -P of Slurm)",
+    looks_for="text separated by | with the header JobID, Submit, … (sacct -P of Slurm)",
     fits=fits,
     fields=FIELDS,
     resources=RESOURCES,

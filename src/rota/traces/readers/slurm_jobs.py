@@ -32,6 +32,7 @@ _AGAIN = (
     "LAUNCH_FAILED",
     "RECONFIG_FAIL",
 )
+_MEASURES = ("arrival", "submit", "start", "end", "size", "limit", "state", "nodes", "others", "cores", "gpus")
 _PENDING = ("PENDING",)
 _RUNNING = ("RUNNING", "SUSPENDED", "STOPPED", "COMPLETING", "CONFIGURING", "RESIZING", "SIGNALING", "STAGE_OUT")
 
@@ -73,23 +74,10 @@ def jobs_of_runs(runs: pl.DataFrame) -> pl.DataFrame:
     `runs` has cluster, group, member, component (of a heterogeneous job, else null), state, submit, eligible, start, end, size, limit,
     cores, memory_gb, gpus, nodes, others, row; null is unknown.
     """
-    parts = _joined_runs(_numbered(runs.lazy()))
-    jobs = parts.group_by(*_KEY, "job", maintain_order=True).agg(
-        arrival=pl.col("arrival").max(),  # a heterogeneous job waits until all its components can run
-        start=pl.col("start").min(),
-        end=pl.col("end").max(),
-        size=pl.col("size").max(),
-        estimate=pl.col("limit").max(),
-        held=pl.col("held").max(),
-        submit=pl.col("submit").min(),
-        state=pl.col("state").first(),
-        runs=pl.col("runs").max(),
-        nodes=pl.col("nodes").sum(),
-        parts=pl.col("component").n_unique(),
-        others=pl.col("others").any(),
-        unknown_memory=pl.col("memory_gb").is_null().any(),
-        **{name: pl.col(name).sum() if name != "cores" else _known_sum(name) for name in RESOURCES},
-    )
+    several = (pl.len().over(_KEY) > 1) | pl.col("component").is_not_null()
+    marked = runs.with_columns(several=several, arrival=pl.max_horizontal("submit", "eligible"), end=_end())
+    alone = marked.lazy().filter(~pl.col("several")).select(*_KEY, *_MEASURES, **_of_one_run())
+    jobs = pl.concat([alone, _joined(marked.lazy().filter("several")).select(alone.collect_schema().names())])
     early = (pl.col("start") < pl.col("arrival")).fill_null(False)
     return jobs.select(
         "group",
@@ -97,11 +85,9 @@ def jobs_of_runs(runs: pl.DataFrame) -> pl.DataFrame:
         "size",
         "start",
         "end",
-        "estimate",
+        estimate="limit",
         arrival=pl.min_horizontal("arrival", "start"),
-        cores=pl.col("cores").fill_null(0.0),
-        memory_gb="memory_gb",
-        gpus="gpus",
+        **{name: pl.when(pl.col(name) > 0).then(name).otherwise(0.0) for name in RESOURCES},  # the sum of no numbers is −0
         reason=_reason(),
         **{text: pl.col("state").is_in(states).fill_null(False) for text, states in _ENDS.items()},
         **{
@@ -113,46 +99,54 @@ def jobs_of_runs(runs: pl.DataFrame) -> pl.DataFrame:
             BEFORE: early,
             OTHERS: pl.col("others"),
             NO_MEMORY: pl.col("unknown_memory"),
-            NO_ESTIMATE: pl.col("estimate").is_null(),
+            NO_ESTIMATE: pl.col("limit").is_null(),
         },
     ).collect()
 
 
-def _numbered(runs: pl.LazyFrame) -> pl.LazyFrame:
-    """The runs in order, each once, with the number of the job that they belong to among those of their id."""
+def _end() -> pl.Expr:
+    """The end, if need be from start and size; without a state, only a known end says that a run has ended."""
+    return pl.when(pl.col("state").is_null()).then("end").otherwise(pl.coalesce("end", pl.col("start") + pl.col("size")))
+
+
+def _of_one_run() -> dict[str, pl.Expr]:
+    """What is known of a job that ran once, as for those that ran more often."""
+    return {
+        "held": pl.col("end") - pl.col("start") - pl.col("size"),
+        "runs": pl.col("start").is_not_null().cast(pl.UInt32),
+        "parts": pl.lit(1, dtype=pl.UInt32),
+        "unknown_memory": pl.col("memory_gb").is_null(),
+        "memory_gb": pl.col("memory_gb").fill_null(0.0),
+    }
+
+
+def _joined(runs: pl.LazyFrame) -> pl.LazyFrame:
+    """A row per job of those with several runs or components."""
     one = [*_KEY, "component"]
-    known_end = pl.coalesce("end", pl.col("start") + pl.col("size"))
     again = pl.col("state").is_in(_AGAIN).fill_null(False).shift(1, fill_value=False).over(one)
-    return (
-        runs.with_columns(end=pl.when(pl.col("state").is_null()).then("end").otherwise(known_end))  # without a state, only the end says it
-        .sort(*one, "submit", "end", "row", nulls_last=False)
+    numbered = (
+        runs.sort(*one, "submit", "end", "row", nulls_last=False)
         .unique([*one, "submit"], keep="last", maintain_order=True)
-        .with_columns(arrival=pl.max_horizontal("submit", "eligible"))
-        .with_columns(job=(~again).cum_sum().over(one))
+        .with_columns(job=(~again).cum_sum().over(one), held=pl.col("end") - pl.col("start") - pl.col("size"))
     )
-
-
-def _joined_runs(runs: pl.LazyFrame) -> pl.LazyFrame:
-    """A row per component of a job: what it holds and its size are those of the last run."""
-    lasts = ("size", "limit", "state", "nodes", "others", *RESOURCES)
-    held = pl.col("end") - pl.col("start") - pl.col("size")
-    return (
-        runs.with_columns(held=held)
-        .group_by(*_KEY, "component", "job", maintain_order=True)
-        .agg(
-            pl.col("arrival", "submit").first(),
-            pl.col("start").drop_nulls().first(),
-            pl.col("end").last(),
-            pl.col("held").last(),
-            *(pl.col(name).last() for name in lasts),
-            runs=pl.col("start").count(),
-        )
+    # What a component holds and its size are those of its last run.
+    components = numbered.group_by(*one, "job", maintain_order=True).agg(
+        pl.col("arrival", "submit").first(),
+        pl.col("start").drop_nulls().first(),
+        pl.col("end", "held", "size", "limit", "state", "nodes", "others", *RESOURCES).last(),
+        runs=pl.col("start").count(),
     )
-
-
-def _known_sum(name: str) -> pl.Expr:
-    """The sum, or null if nothing is known."""
-    return pl.when(pl.col(name).count() > 0).then(pl.col(name).sum())
+    return components.group_by(*_KEY, "job", maintain_order=True).agg(
+        pl.col("arrival").max(),  # a heterogeneous job waits until all its components can run
+        pl.col("start", "submit").min(),
+        pl.col("end", "size", "limit", "held", "runs").max(),
+        pl.col("state").first(),
+        pl.col("nodes", "memory_gb", "gpus").sum(),
+        pl.col("others").any(),
+        parts=pl.col("component").n_unique(),
+        unknown_memory=pl.col("memory_gb").is_null().any(),
+        cores=pl.when(pl.col("cores").count() > 0).then(pl.col("cores").sum()),
+    )
 
 
 def _reason() -> pl.Expr:
