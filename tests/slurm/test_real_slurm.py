@@ -76,7 +76,6 @@ def test_everything_dies_in_the_middle(empty_cluster, tmp_path):
         late = {node for what, _, node, _, at in notes.read() if what == "begin" and at > time.time() - 3}
     _check(cluster, notes, ids)
     assert late <= {"n1", "n2"}
-    assert "answers again" in log_of(tmp_path)
     assert "Traceback" not in log_of(tmp_path)
 
 
@@ -99,7 +98,7 @@ def test_the_watchdog_releases_everything(empty_cluster, tmp_path):
 def test_a_policy_that_stops_jobs(empty_cluster, tmp_path, model):
     """A preemptive policy suspends or requeues real jobs; all end once, and CPUs are never overfull while jobs run."""
     cluster, notes = empty_cluster, Notes(tmp_path / "notes")
-    with controlled(cluster, tmp_path, "max-weight", "--preemption", model, model="full"):
+    with controlled(cluster, tmp_path, "pMSR", "--preemption", model, model="full"):
         ids = submit_mixed(cluster, notes, 24, *HELD, longest=6.0)
         wait_until_empty(cluster, tmp_path)
     assert notes.ends() == sorted(ids, key=int)
