@@ -1,7 +1,7 @@
 """Rota on a real Slurm on loopback, beside Slurm's own backfill scheduler; and a queue of ten thousand jobs.
 
-`python -m benchmarks slurm --minutes 4 --seeds 3`: for each seed, the same jobs at the same times on two clusters of four nodes at once, one
-under sched/backfill, one under Rota. It prints the mean response time as the jobs noted it, the lag that the controller measured, and what
+`python -m benchmarks slurm --minutes 4 --seeds 3`: for each seed, the same jobs at the same times on two clusters of four nodes at once,
+one under sched/backfill, one under Rota. It prints the mean response time as the jobs noted it, the lag that the controller measured, and what
 a simulated cluster with this lag predicts for the same jobs. Jobs are `sleep`, so the CPUs that they ask for are those of the nodes, not
 those of this machine. `--pending 10000`: memory, time per cycle and RPCs per second with that many held jobs. Needs root and Slurm.
 """
@@ -74,9 +74,8 @@ def _compare(minutes: float, seeds: int, load: float, policy: str) -> None:
     chosen = as_policy(policy, system)
     plan = PlanFile(system, chosen)
     nodes = [Node(f"n{k + 1}", Amounts(8, 16000), Amounts(), "IDLE", ("main",)) for k in range(NODES)]
-    print(
-        f"{NODES} nodes at load {load:g}, {minutes:g} minutes of arrivals, {policy}, a look every {INTERVAL_S:g} s; mean response times in s"
-    )
+    print(f"{NODES} nodes at load {load:g}, {minutes:g} minutes of arrivals, {policy}, a look every {INTERVAL_S:g} s")
+    print("mean response times in s; predicted: simulated with the measured lag; no lag: simulated without")
     print(f"{'seed':>4} {'jobs':>5} {'backfill':>9} {'Rota':>7} {'ratio':>6} {'predicted':>10} {'lag':>6} {'no lag':>7}")
     rows = []
     for seed in range(seeds):
@@ -167,9 +166,7 @@ def _pending(count: int) -> None:
         cycles = after["cycles"] - before["cycles"]
         print(f"first cycle {before['cycle_s']:.2f} s, later ones {after['cycle_s']:.2f} s, one every {took / max(cycles, 1):.1f} s")
         updates = after["updates"] - before["updates"]
-        print(
-            f"memory of the controller {after['memory_mb']:.0f} MB; {more / took:.1f} RPCs per second in all, {updates / took:.1f} of them changes"
-        )
+        print(f"{more / took:.1f} RPCs per second in all, {updates / took:.1f} of them changes")
         status = Path(f"/proc/{cluster.processes['slurmctld'].pid}/status").read_text(encoding="utf-8")
         resident = int(status.partition("VmRSS:")[2].split()[0]) / 1024
         print(f"memory: controller {after['memory_mb']:.0f} MB, slurmctld {resident:.0f} MB")

@@ -152,7 +152,7 @@ def test_shadow_mode_changes_nothing(empty_cluster, tmp_path):
         process.wait(60)
     _check(cluster, notes, ids)
     log = log_of(tmp_path)
-    assert "24 jobs ended. They waited" in log
+    assert "jobs ended. They waited" in log
     assert "would have waited" in log
 
 
