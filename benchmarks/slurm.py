@@ -1,7 +1,7 @@
 """Rota on a real Slurm on loopback, beside Slurm's own backfill scheduler; and a queue of ten thousand jobs.
 
 `python -m benchmarks slurm --minutes 4 --seeds 3`: for each seed, the same jobs at the same times on two clusters of four nodes at once,
-one under sched/backfill, one under Rota. It prints the mean response time as the jobs noted it, the lag that the controller measured, and what
+one under sched/backfill, one under Rota. It prints the mean response time as the jobs noted it, the lag that was measured, and what
 a simulated cluster with this lag predicts for the same jobs. Jobs are `sleep`, so the CPUs that they ask for are those of the nodes, not
 those of this machine. `--pending 10000`: memory, time per cycle and RPCs per second with that many held jobs. Needs root and Slurm.
 """

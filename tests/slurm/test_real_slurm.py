@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -17,8 +19,6 @@ from slurm.real import (
     wait_until_empty,
     write_plan,
 )
-
-pytestmark = pytest.mark.xdist_group("slurm")  # one cluster
 
 
 def _check(cluster, notes, ids):
@@ -134,6 +134,14 @@ def test_back_out_in_one_command(empty_cluster, tmp_path):
     assert (done.returncode, done.stdout) == (0, "6 jobs released to Slurm's own scheduler\n")
     wait_until_empty(cluster, tmp_path)
     _check(cluster, notes, ids)
+
+
+def test_a_user_without_rights_is_not_a_controller(empty_cluster):
+    """A user who may not change the jobs of others gets an error: a controller that can release nothing must not look alive."""
+    job = empty_cluster.submit("sleep 1", *HELD)
+    code = f"from rota.slurm.client import SlurmClient as C; from rota.slurm.world import *; C().carry_out([Action(Do.LEAVE, '{job}')])"
+    done = subprocess.run([sys.executable, "-c", f"import os; os.setuid(65534); {code}"], capture_output=True, text=True, check=False)
+    assert "NotOperator" in done.stderr, done.stderr
 
 
 def test_shadow_mode_changes_nothing(empty_cluster, tmp_path):
