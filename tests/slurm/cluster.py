@@ -215,7 +215,7 @@ def running_cluster(
         yield cluster
     finally:
         with suppress(RuntimeError, subprocess.TimeoutExpired):
-            cluster.run("scancel", "--partition=main,other", "--signal=KILL", "--full", check=False)
+            cluster.run("scancel", "--user=root", check=False)
         _end_jobs(directory)
         for name in reversed(list(cluster.processes)):
             cluster.kill(name, signal.SIGTERM)

@@ -23,7 +23,7 @@ def empty_cluster(cluster, monkeypatch):
         if name not in cluster.processes:
             cluster.start(name)
     cluster.wait_for("slurmctld", lambda: "is UP" in cluster.run("scontrol", "ping", check=False))
-    cluster.run("scancel", "--partition=main,other", check=False)
+    cluster.run("scancel", "--user=root", check=False)
     for name in ("n1", "n2", "n3", "n4"):
         cluster.run("scontrol", "update", f"nodename={name}", "state=resume", check=False)
     cluster.wait_for("idle nodes", cluster.idle)

@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 
-from rota.slurm.errors import NoSlurm, SlurmError, Unreachable
+from rota.slurm.errors import NoSlurm, NotOperator, SlurmError, Unreachable
 from rota.slurm.parsing import job_format, parse_jobs, parse_nodes
 from rota.slurm.world import Action, Do, Snapshot
 
@@ -62,6 +62,8 @@ class SlurmClient:
         errors = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         if any(_OUT_OF_REACH.search(line) for line in errors):
             raise Unreachable(f"slurmctld cannot be reached: {errors[0]}")
+        if any("permission denied" in line.lower() for line in errors):  # jobs would stay held: better no controller than such a one
+            raise NotOperator(f"{errors[0]}: run Rota as SlurmUser, as root, or as an operator (sacctmgr)")
         return errors
 
     def _run(self, words: Sequence[str]) -> str:

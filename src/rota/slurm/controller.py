@@ -28,7 +28,7 @@ from rota.slurm.dispatch import DispatchRule, Nodes, best_fit, fits_at_once
 from rota.slurm.marks import MARK, Standing, Where, standing_of, why_not_typed
 from rota.slurm.node_queue import NodeQueue, OnNode
 from rota.slurm.times import Times
-from rota.slurm.world import Action, Amounts, Do, Node, SlurmJob, Snapshot
+from rota.slurm.world import Action, Amounts, Do, Node, SlurmJob, Snapshot, in_order
 
 __all__ = ["Controller"]
 
@@ -80,7 +80,8 @@ class Controller:
         self._kinds: dict[tuple[float, ...], int | None] = {}
         self._last = 0
         self.times = Times()
-        NodeQueue("", plan, seeded(self._seeds))  # raises where the policy does not suit the system, before anything is done
+        # Raises where the policy does not suit the system, and compiles its decisions, before anything is done.
+        NodeQueue("", plan, seeded(self._seeds)).rebuild([OnNode(1, 0, JobState.WAITING)], 0.0)
         demand = self.system.demand / self.system.capacity
         self._share: Array = demand.max(axis=1) / self.system.service_rate  # the work of a job: its largest share × its mean size
 
@@ -118,7 +119,7 @@ class Controller:
         """The marked jobs that have a type, and what to do about those that have none. Forgets jobs that are gone."""
         seen, actions = dict[str, _Seen](), list[Action]()
         marked = [(job, standing_of(job, self.partition)) for job in snapshot.jobs]
-        for job, at in sorted(marked, key=lambda one: (one[0].submitted, _order(one[0].id))):
+        for job, at in sorted(marked, key=lambda one: in_order(one[0])):
             if at.where == Where.FOREIGN:
                 continue
             if at.where == Where.SUSPENDED and not job.comment.startswith(f"{MARK}:suspended"):
@@ -355,12 +356,6 @@ class Controller:
 
     def _waits(self, job: _Tracked) -> str:
         return f"{MARK}:waits:{re.sub(r'[^A-Za-z0-9_.+-]', '-', self.system.names[job.kind])}"
-
-
-def _order(id: str) -> tuple[int, int]:
-    """Numbers of jobs and tasks in order."""
-    job, _, task = id.partition("_")
-    return int(job), int(task or 0)
 
 
 def _natural(name: str) -> tuple[str, int]:

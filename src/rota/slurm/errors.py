@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rota.errors import RotaError
 
-__all__ = ["NoSlurm", "SlurmError", "UnknownOutput", "Unreachable"]
+__all__ = ["NoSlurm", "NotOperator", "SlurmError", "UnknownOutput", "Unreachable"]
 
 
 class SlurmError(RotaError):
@@ -21,3 +21,7 @@ class Unreachable(SlurmError):
 
 class UnknownOutput(SlurmError):
     """A command of Slurm printed something that Rota cannot read."""
+
+
+class NotOperator(SlurmError):
+    """Slurm does not let this user change the jobs of others."""

@@ -91,6 +91,6 @@ def why_not_typed(job: SlurmJob) -> str:
         return "whole-node"
     if job.features:
         return "features"
-    if job.wanted_node and not job.comment.startswith(f"{MARK}:on:"):
+    if job.wanted_node and job.comment == MARK:  # later comments are Rota's, and so is the node
         return "asks-for-a-node"
     return ""

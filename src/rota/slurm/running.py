@@ -20,12 +20,13 @@ from rota.arguments import write_text
 from rota.errors import BadSpec, Problem
 from rota.policy import policy_name
 from rota.slurm.controller import Controller
-from rota.slurm.errors import SlurmError, Unreachable
+from rota.slurm.errors import Unreachable
 from rota.slurm.world import Action, Cluster, Do
 
 __all__ = ["Heartbeat", "default_heartbeat", "describe", "read_heartbeat", "run_controller"]
 
-_PART_OF_TIME = 0.2  # at most this part of the time is spent in cycles, so that a long queue does not keep slurmctld busy
+_PART_OF_TIME = 0.2  # at most this part of the time Slurm is asked something, so that a long queue does not keep it busy
+_LONGEST_REST_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -90,16 +91,17 @@ def run_controller(
     lock, cycles, lost = _lock(heartbeat), 0, False
     try:
         while not stop():
-            began = time.monotonic()
+            began, asked_s = time.monotonic(), 0.0
             try:
                 snapshot = cluster.read()
-                if cycles == 0 and not snapshot.nodes:
-                    raise SlurmError("the cluster has no nodes")
+                asked_s = time.monotonic() - began
                 actions = controller.handle(snapshot, snapshot.at)
-                for line in [describe(action) for action in actions if action.do != Do.NOTE]:
-                    log_line(line)
+                for action in actions:
+                    log_line(describe(action)) if action.do != Do.NOTE else None
+                decided = time.monotonic()
                 for complaint in cluster.carry_out(actions):
                     log_line(f"slurm: {complaint}")
+                asked_s += time.monotonic() - decided
                 if lost:
                     log_line("slurmctld answers again")
                 cycles, lost = cycles + 1, False
@@ -108,10 +110,8 @@ def run_controller(
                 if not lost:
                     log_line(f"{error}; Rota goes on when it answers")
                 lost = True
-            spent = time.monotonic() - began
-            time.sleep(
-                max(interval_s - spent, spent * (1 - _PART_OF_TIME) / _PART_OF_TIME if spent > interval_s * _PART_OF_TIME else 0.0, 0.05)
-            )
+            rest_s = min(asked_s * (1 / _PART_OF_TIME - 1), _LONGEST_REST_S)  # where slurmctld takes long to answer
+            time.sleep(max(interval_s - (time.monotonic() - began), rest_s, 0.02))
     finally:
         lock.close()
 

@@ -49,6 +49,7 @@ class Waits:
 
     jobs: int  # that have ended and have a type
     others: int  # that have no type or are left to Slurm for another reason
+    unseen: int  # that were gone before they were seen running: cancelled, or shorter than the time between two looks
     slurm_wait_s: float
     rota_wait_s: float
     slurm_response_s: float
@@ -96,7 +97,7 @@ class Shadow:
     def waits(self, interval_s: float, lag_s: float, seed: int = 0) -> Waits | None:
         """The comparison over the jobs that have ended; None if there are none yet.
 
-        Jobs that still run take part with the time they have run so far. Jobs that were cancelled before they started are left out.
+        Jobs that still run take part with the time they have run so far. Jobs that were never seen running are left out.
         """
         nodes = [
             replace(node, state="IDLE")
@@ -117,6 +118,7 @@ class Shadow:
         return Waits(
             int(done.sum()),
             len(self._others),
+            sum(one.began is None and one.ended is not None for one in self._jobs.values()),
             float((began - came)[done].mean()),
             float((starts - came)[done].mean()),
             float((ended - came)[done].mean()),
@@ -131,7 +133,8 @@ class Shadow:
         name = policy_name(self.plan.policy)
         text = f"{waits.jobs} jobs ended. They waited {duration(waits.slurm_wait_s)} on average under Slurm, and would have waited"
         text += f" {duration(waits.rota_wait_s)} under {name} (simulated with a lag of {lag_s:g} s, a look every {interval_s:g} s)"
-        return text + (f"; {waits.others} jobs have no type or are Slurm's for another reason" if waits.others else "")
+        text += f"; {waits.others} jobs have no type or are Slurm's for another reason" if waits.others else ""
+        return text + (f"; {waits.unseen} were never seen running, and are left out" if waits.unseen else "")
 
 
 def run_shadow(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rota.errors import BadSpec, Problem
 from rota.slurm.marks import MARK, Where, standing_of, why_not_typed
-from rota.slurm.world import Snapshot
+from rota.slurm.world import Snapshot, in_order
 
 __all__ = ["Explained", "count_jobs", "explain"]
 
@@ -47,15 +47,6 @@ def explain(snapshot: Snapshot, id: str, partition: str | None = None) -> Explai
     kind = job.comment.removeprefix(f"{MARK}:waits:")
     if kind == job.comment:
         return Explained(id, at.where, "It is new: no controller has looked at it yet. If that lasts, is one running? (rota slurm status)")
-    before = [
-        other
-        for other in snapshot.jobs
-        if other.comment == job.comment and (other.submitted, _number(other.id)) < (job.submitted, _number(id)) and other.priority == 0
-    ]
+    before = [other for other in snapshot.jobs if other.comment == job.comment and in_order(other) < in_order(job) and other.priority == 0]
     text = f"It waits for its turn as a job of type {kind}: {len(before)} older jobs of this type wait before it"
     return Explained(id, at.where, f"{text}, {sum(other.comment == job.comment for other in snapshot.jobs)} wait in all.")
-
-
-def _number(id: str) -> tuple[int, int]:
-    job, _, task = id.partition("_")
-    return int(job), int(task or 0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-__all__ = ["Action", "Amounts", "Cluster", "Do", "Node", "SlurmJob", "Snapshot"]
+__all__ = ["Action", "Amounts", "Cluster", "Do", "Node", "SlurmJob", "Snapshot", "in_order"]
 
 _NO_GRES: Mapping[str, int] = {}
 _WORKING = frozenset({"IDLE", "MIXED", "ALLOCATED", "COMPLETING"})
@@ -61,6 +61,12 @@ class SlurmJob:
     comment: str
     restarts: int = 0
     time_limit_s: float | None = None
+
+
+def in_order(job: SlurmJob) -> tuple[float, int, int]:
+    """A key that sorts jobs by the time they came, and those of one second by their numbers."""
+    number, _, task = job.id.partition("_")
+    return job.submitted, int(number), int(task or 0)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,114 @@
+"""From nodes and jobs to a server with types; shadow mode; what is said about a job."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import rota
+from rota.slurm.amounts import in_plan_units, usable_nodes
+from rota.slurm.controller import Controller
+from rota.slurm.proposal import node_kinds, resources_of, system_from_jobs
+from rota.slurm.shadow import Shadow, as_if_marked
+from rota.slurm.simulated import PlayedJob, SimulatedCluster
+from rota.slurm.views import count_jobs, explain
+from rota.slurm.world import Amounts, Do
+from slurm.small_cluster import ASKS, SYSTEM, jobs_of, nodes_of, plan_of
+
+
+def test_memory_is_in_slurms_units():
+    """A job that asks for 32G has 32 memory_gb, and 32768 memory_mb, as in traces of sacct; gpus are the gres gpu."""
+    asks = Amounts(3, 32 * 1024, {"gpu": 2, "fpga": 1})
+    names = ("cores", "memory_gb", "memory_mb", "memory_gib", "gpus", "fpga")
+    assert in_plan_units(asks, names).tolist() == [3, 32, 32768, 32, 2, 1]
+
+
+def test_nodes_of_one_kind():
+    """Nodes with the same resources are alike; the kind with the most CPUs comes first."""
+    nodes = nodes_of(3)
+    large = replace(nodes[0], name="g1", has=Amounts(64, 10**6, {"gpu": 4}))
+    kinds = node_kinds([*nodes, large], "main")
+    assert [kind.nodes for kind in kinds] == [("g1",), ("n1", "n2", "n3")]
+    assert resources_of(kinds[0]) == ("cores", "memory_gb", "gpus")
+    with pytest.raises(rota.BadSpec, match="there are: main"):
+        node_kinds(nodes, "night")
+
+
+def test_every_job_has_a_type_that_encloses_it():
+    """The types proposed from jobs enclose their requests, and the rates add up to the jobs over time and nodes."""
+    cluster = SimulatedCluster(nodes_of(2))
+    for n, asks in enumerate([*ASKS, *ASKS, Amounts(1, 333)]):
+        cluster.submit(PlayedJob(str(n + 1), float(n), asks, 5.0))
+    jobs = list(cluster.jobs.values())
+    system = system_from_jobs(node_kinds(cluster.read().nodes, None)[0], jobs, now=100.0)
+    for job in jobs:
+        assert (system.demand >= in_plan_units(job.asks, system.resources) - 1e-12).all(axis=1).any()
+    assert system.arrival_rate.sum() == pytest.approx(7 / 100 / 2)
+    assert len(system_from_jobs(node_kinds(cluster.read().nodes, None)[0], jobs, now=100.0, types=2).names) == 2
+    with pytest.raises(rota.Infeasible, match="trace"):
+        system_from_jobs(node_kinds(cluster.read().nodes, None)[0], [], now=100.0)
+
+
+def test_nodes_that_are_too_small_are_refused():
+    """A plan for a larger server than every node says what the nodes have."""
+    large = SYSTEM.replace(capacity=[64, 15])
+    with pytest.raises(rota.BadSpec, match=r"server.cores: no node has as much \(at most 8\)"):
+        usable_nodes(nodes_of(), large, "main")
+    with pytest.raises(rota.BadSpec, match="has no nodes"):
+        usable_nodes(nodes_of(), SYSTEM, "night")
+
+
+def test_shadow_mode_finds_its_own_waits():
+    """Where the cluster is run by the very plan that the shadow has, the shadow finds the waits that there were."""
+    plan, cluster = plan_of("first-fit"), SimulatedCluster(nodes_of(), lag_s=0.5)
+    controller, shadow = Controller(plan), Shadow(plan, "main")
+    jobs = jobs_of(120, seed=2)
+    while len(cluster.ended) < len(jobs):
+        for job in [job for job in jobs if cluster.clock < job.submitted <= cluster.clock + 1]:
+            cluster.submit(job)
+        cluster.advance(cluster.clock + 1)
+        snapshot = cluster.read()
+        shadow.note(snapshot)
+        cluster.carry_out(controller.handle(snapshot, snapshot.at))
+    shadow.note(cluster.read())
+    waits = shadow.waits(1.0, 0.5)
+    assert waits is not None
+    assert waits.jobs + waits.unseen == 120
+    assert waits.unseen <= sum(job.run_s < 1 for job in jobs)
+    real = np.mean([cluster.ended[job.id][0] - job.submitted for job in jobs])
+    assert waits.slurm_wait_s == pytest.approx(real, abs=0.3)
+    assert waits.rota_wait_s == pytest.approx(waits.slurm_wait_s, abs=0.5)
+    assert f"{waits.jobs} jobs ended" in shadow.report(1.0, 0.5)
+
+
+def test_a_snapshot_as_if_rota_had_the_partition():
+    """Pending jobs look held by Rota, running ones released by it; jobs held by people or with dependencies stay as they are."""
+    cluster = SimulatedCluster(nodes_of(1))
+    for n in range(4):
+        cluster.submit(PlayedJob(str(n + 1), 0.0, ASKS[0], 50.0), comment="")
+    jobs = cluster.jobs
+    jobs["1"] = replace(jobs["1"], priority=5, reason="Priority")
+    jobs["2"] = replace(jobs["2"], state="R", node="n1", priority=5)
+    jobs["4"] = replace(jobs["4"], priority=5, reason="Dependency", dependency="afterok:1")
+    seen = as_if_marked(cluster.read(), "main")
+    assert [job.comment for job in seen.jobs] == ["rota", "rota:on:n1", "", ""]
+    actions = Controller(plan_of("first-fit"), partition="main").handle(seen, 0.0)
+    assert [(action.do, action.job) for action in actions] == [(Do.RELEASE, "1")]
+
+
+def test_jobs_explained():
+    """Each state of a job has its words, and a job that is not there is wrong use."""
+    cluster = SimulatedCluster(nodes_of(1))
+    for n in range(5):
+        cluster.submit(PlayedJob(str(n + 1), float(n), ASKS[1], 50.0))
+    controller = Controller(plan_of("first-fit"), partition="main")
+    assert "no controller has looked" in explain(cluster.read(), "1").text
+    cluster.carry_out(controller.handle(cluster.read(), 5.0))
+    cluster.advance(6.0)
+    snapshot = cluster.read()
+    assert explain(snapshot, "1").text == "It is running on n1."
+    assert "type wide: 2 older jobs of this type wait before it, 3 wait in all" in explain(snapshot, "5").text
+    assert "its comment is not rota" in explain(replace(snapshot, jobs=(replace(snapshot.jobs[4], comment="x"),)), "5").text
+    assert count_jobs(snapshot, "main")["waiting"] == 3
+    with pytest.raises(rota.BadSpec, match="no such job"):
+        explain(snapshot, "99")
