@@ -107,6 +107,7 @@ def partly_pinned() -> None:
     print(f"\n{'E[T]':<26} {'servers':>8} {'pinned':>9} {'partly pinned':>14} {'turn':>5} {'split':>9} {'lower bound':>12} {'seconds':>9}")
     fleets = [(f"paper.toml, {n} times", rota.Fleet.equal(paper, n).scaled(factor=n)) for n in (1, 2, 3, 5, 10, 100)]
     fleets += [(f"fleet.toml at load {load:g}", bundled.scaled(load=load)) for load in (0.66, 0.9, 0.99)]
+    rota.design_policy(paper)  # compile
     one = rota.analyze(paper, rota.design_policy(paper)).mean_response_time
     for label, fleet in fleets:
         load = rota.system_load(fleet)
@@ -129,6 +130,7 @@ def partly_pinned() -> None:
 
 def joint_split() -> None:
     """Split and rotas chosen together, against rotas for the split of the load: the bundled fleet and random small ones."""
+    rota.design_split(small_fleet(0).scaled(load=0.5))  # compile
     print(f"\n{'E[T] split at random':<26} {'load':>6} {'split of the load':>18} {'chosen together':>16} {'ratio':>7} {'seconds':>9}")
     bundled = rota.read_system(EXAMPLES / "fleet.toml")
     fleets = [("fleet.toml", bundled.scaled(load=load), load) for load in (0.66, 0.86)]

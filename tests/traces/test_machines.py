@@ -77,6 +77,8 @@ def test_tables(tmp_path):
         tmp_path / "machines.parquet"
     )
     machines = read_machines(tmp_path / "machines.parquet")
+    lines = '{"kind": "small", "count": 3, "cores": 8, "gpus": 0}\n{"kind": "large", "cores": 64, "gpus": 4, "count": 1}\n'
+    assert listed(tmp_path, lines)[1] == expected[1]
     assert (machines.kinds, len(machines)) == (("small", "large"), 4)
     assert repr(machines) == "<Machines: 4 of 2 kinds, with cores, gpus>"
 

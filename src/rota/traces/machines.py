@@ -86,11 +86,11 @@ def read_machines(path: str | Path) -> Machines:
             rows = pl.read_csv(path, has_header=False, new_columns=list(_GOOGLE), infer_schema=False)
             names = {"machine ID": "machine", "event type": "event", "CPUs": "cpu", "Memory": "memory", "platform ID": "model"}
             return _after_events(rows.rename(names), removed={"1"})
-        if head.container in ("text", "parquet"):
+        if head.container in ("text", "json", "parquet"):
             return _listed(_table(path, head))
     except pl.exceptions.PolarsError as error:
         raise BadSpec([Problem("machines", f"cannot be read: {str(error).splitlines()[0]}", str(path))]) from None
-    raise BadSpec([Problem("machines", "is not a list of machines: a CSV or parquet file", str(path))])
+    raise BadSpec([Problem("machines", "is not a list of machines: a CSV, JSON lines or parquet file", str(path))])
 
 
 def _table(path: Path, head: Head) -> pl.DataFrame:
