@@ -12,6 +12,21 @@ import rota
 from systems import arrival_processes, decimal, size_distributions
 
 
+def two_kinds() -> rota.Fleet:
+    """Two kinds, two types; the second type runs on one kind only, and the first twice as fast there."""
+    return rota.Fleet(
+        count=[4, 2],
+        capacity=[[4, 0], [8, 2]],
+        demand=[[1, 0], [2, 1]],
+        arrival_rate=[14.0, 2.0],
+        service_rate=[1.0, 1.0],
+        kinds=["plain", "large"],
+        speed=[[1, 1], [2, 1]],
+        dispatch="power-of-d",
+        time_unit="min",
+    )
+
+
 @st.composite
 def small_fleets(draw: st.DrawFn) -> rota.Fleet:
     """C ≤ 3 kinds of up to 5 servers, K ≤ 3 types, R ≤ 2 resources on a grid of 1 or 0.1; affinities, speeds, types that do not arrive."""

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import rota
 from rota.model.live import LiveSettings
 from rota.policy import plan_file_to_json
-from rota.report.page import GENERATOR
+from rota.report.page_parts import GENERATOR
 from rota.report.plan_files import is_plan, plan_file
 from systems import paper_example
 

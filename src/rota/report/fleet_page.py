@@ -22,6 +22,7 @@ from rota.study.fleet_words import (
     places_words,
     recommendation,
     target_words,
+    waiting_of,
 )
 from rota.study.plan_objective import time_words
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from rota.analysis import analyze
 from rota.analysis.pooled import least_mean_response_time
 from rota.arrays import Array
@@ -19,6 +21,7 @@ __all__ = ["FleetOption", "Known", "baseline_of", "known_of", "lower_bound", "op
 
 # From the one that knows least of the servers to the one that knows most.
 _RULES = ("random", "power-of-d", "jsq", "best-fit", "least-wait", "pull")
+_PINNED_S = 10.0  # at most: it takes a tenth of a second where schedules are few
 _BY_RULE = {
     "random": "send jobs to servers at random",
     "round-robin": "send jobs to the servers in turn",
@@ -68,9 +71,9 @@ def options_of(fleet: Fleet, load: FleetLoad, *, time_limit_s: float) -> tuple[l
         rules.insert(1, own)
     found = [FleetOption(option_name(policy, rule), policy, rule) for policy in policies for rule in rules]
     left_out: dict[str, str] = {}
-    for name, policy_rule in (("pinned", "pinned"), ("split rotas", "random")):
+    for name, rule in (("pinned", make_dispatch("pinned")), ("split rotas", rules[0])):
         try:
-            found.append(redesigned(FleetOption(name, _NONE, make_dispatch(policy_rule)), fleet, load, time_limit_s=time_limit_s))
+            found.append(redesigned(FleetOption(name, _NONE, rule), fleet, load, time_limit_s=time_limit_s))
         except RotaError as error:
             left_out[name] = str(error)
     return found, left_out
@@ -87,18 +90,20 @@ _NONE = FirstFit()  # in the place of a design that is not made yet
 
 
 def redesigned(option: FleetOption, fleet: Fleet, load: FleetLoad, *, time_limit_s: float = 5.0) -> FleetOption:
-    """The option for another fleet: a design is made anew, and analyzed; a policy stays as it is."""
+    """The option for another fleet: a design is made anew, and analyzed; a policy stays as it is. `time_limit_s`: for rotas."""
     if option.name == "pinned":
-        design: Pinned | Split = design_pinned(fleet, load=load, time_limit_s=time_limit_s)
+        design: Pinned | Split = design_pinned(fleet, load=load, time_limit_s=_PINNED_S)
     elif option.name == "split rotas":
         design = design_split(fleet, load=load, time_limit_s=time_limit_s)
     else:
         return option
-    return replace(option, policy=design, known=known_of(fleet, design))
+    return replace(option, policy=design, known=None if option.dispatch.cost else known_of(fleet, design))
 
 
 def known_of(fleet: Fleet, design: Pinned | Split) -> Known | None:
-    """The exact values of a design; None where sizes or arrivals do not allow them."""
+    """The exact values of a design; None where sizes, arrivals or servers that fail do not allow them."""
+    if np.isfinite(fleet.up_time).any():
+        return None
     try:
         answer = analyze(fleet, design)
         return Known(answer.response_time, answer.mean_response_time)
