@@ -136,7 +136,7 @@ def wait_until_empty(cluster: Cluster, directory: Path, limit_s: float = 150.0) 
     """Waits until the partition has no jobs. Fails at once if a controller ended with an error."""
 
     def empty() -> bool:
-        assert "\nrota: " not in log_of(directory), log_of(directory)
+        assert "\nrota: " not in "\n" + log_of(directory), log_of(directory)
         return not cluster.run("squeue", "-h", "-p", "main", "-o", "%i", check=False).strip() and "slurmctld" in cluster.processes
 
     try:

@@ -131,6 +131,7 @@ def test_no_job_is_lost_whatever_happens(events, policy):
             break
         world.cycle()
     assert not world.cluster.jobs
+    assert not world.cluster.failed
     assert set(world.cluster.ended) | cancelled == {str(n + 1) for n in range(number)}
 
 
@@ -204,16 +205,31 @@ def test_a_new_controller_goes_on_without_a_word():
 
 
 def test_a_lost_node_gives_its_jobs_to_others():
-    """Slurm requeues the jobs of a lost node and would make them wait two minutes; Rota starts them elsewhere at once."""
+    """Slurm requeues the jobs of a lost node and would make them wait two minutes; Rota starts them elsewhere after some seconds."""
     world = World("first-fit", "none", nodes=2)
     _jobs(world.cluster, 2, run_s=30.0)
     world.cycle()
     world.cycle()
     lost = next(job.node for job in world.cluster.jobs.values() if job.state == "R")
     world.cluster.lose(lost)
-    for _ in range(4):
+    for _ in range(9):
         world.cycle()
     assert {(job.state, job.node != lost) for job in world.cluster.jobs.values()} == {("R", True)}
+
+
+def test_a_requeued_job_rests():
+    """A start right after a requeue would fail for good on a real cluster: also a new controller waits some seconds."""
+    world = World("first-fit", "requeue", nodes=1)
+    _jobs(world.cluster, 1)
+    world.cycle()
+    world.cycle()
+    world.cluster.carry_out([Action(Do.REQUEUE, "1", "n1", "rota:waits:wide")])
+    world.restart()
+    released = next(n for n in range(20) if Do.RELEASE in [action.do for action in world.cycle()])
+    assert released >= 4
+    world.cycle()
+    assert world.cluster.jobs["1"].state == "R"
+    assert not world.cluster.failed
 
 
 def test_a_release_that_comes_to_nothing_is_taken_back_and_at_last_left_to_slurm():

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+import rota
 from slurm.real import (
     HELD,
     Notes,
@@ -98,8 +99,11 @@ def test_the_watchdog_releases_everything(empty_cluster, tmp_path):
 def test_a_policy_that_stops_jobs(empty_cluster, tmp_path, model):
     """A preemptive policy suspends or requeues real jobs; all end once, and CPUs are never overfull while jobs run."""
     cluster, notes = empty_cluster, Notes(tmp_path / "notes")
-    with controlled(cluster, tmp_path, "pMSR", "--preemption", model, model="full"):
-        ids = submit_mixed(cluster, notes, 24, *HELD, longest=6.0)
+    policy = tmp_path / "policy.json"  # the rota moves on about every eight seconds
+    names = ("small", "wide", "memory")
+    rota.save_policy(rota.MSR([[0, 2, 0], [4, 0, 1]], [0.5, 0.5], "full", switching_rate=0.25, names=names), policy)
+    with controlled(cluster, tmp_path, str(policy), "--preemption", model, model="full"):
+        ids = submit_mixed(cluster, notes, 18, *HELD, longest=6.0)
         wait_until_empty(cluster, tmp_path)
     assert notes.ends() == sorted(ids, key=int)
     assert model in log_of(tmp_path)
@@ -139,9 +143,10 @@ def test_back_out_in_one_command(empty_cluster, tmp_path):
 def test_a_user_without_rights_is_not_a_controller(empty_cluster):
     """A user who may not change the jobs of others gets an error: a controller that can release nothing must not look alive."""
     job = empty_cluster.submit("sleep 1", *HELD)
-    code = f"from rota.slurm.client import SlurmClient as C; from rota.slurm.world import *; C().carry_out([Action(Do.LEAVE, '{job}')])"
-    done = subprocess.run([sys.executable, "-c", f"import os; os.setuid(65534); {code}"], capture_output=True, text=True, check=False)
-    assert "NotOperator" in done.stderr, done.stderr
+    imports = "import os; from rota.slurm.client import SlurmClient; from rota.slurm.world import Action, Do"
+    code = f"{imports}; os.setuid(65534); SlurmClient().carry_out([Action(Do.LEAVE, '{job}')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "NotOperator" in done.stderr, done.stderr + done.stdout
 
 
 def test_shadow_mode_changes_nothing(empty_cluster, tmp_path):
@@ -170,8 +175,6 @@ def test_propose_a_plan(empty_cluster, tmp_path):
     submit_mixed(cluster, notes, 6, *HELD, "--time=1")
     done = run_rota(cluster, "plan", "--partition", "main", "--output", str(tmp_path / "found.toml"))
     assert done.returncode == 0, done.stderr
-    import rota
-
     system = rota.read_system(tmp_path / "found.toml")
     assert system.capacity.tolist() == [8, 15.625]
     assert sorted(system.demand[:, 0].tolist()) == [1, 2, 4]

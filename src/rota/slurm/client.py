@@ -23,6 +23,7 @@ _TOGETHER = 200  # jobs in one command
 _OUT_OF_REACH = re.compile(
     r"unable to contact|connection (refused|timed out)|connect failure|timed out on send|socket timed|transport", re.I
 )
+_REFUSED = re.compile(r"permission denied|invalid user id", re.I)
 _ID = re.compile(r"\d+(_\d+)?")
 _NODE_NAME = re.compile(r"[\w.-]+")
 _NOTE = re.compile(r"[\w:.,=/+-]*")  # words on scontrol's standard input cannot be quoted
@@ -62,7 +63,7 @@ class SlurmClient:
         errors = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         if any(_OUT_OF_REACH.search(line) for line in errors):
             raise Unreachable(f"slurmctld cannot be reached: {errors[0]}")
-        if any("permission denied" in line.lower() for line in errors):  # jobs would stay held: better no controller than such a one
+        if any(_REFUSED.search(line) for line in errors):  # jobs would stay held: better no controller than such a one
             raise NotOperator(f"{errors[0]}: run Rota as SlurmUser, as root, or as an operator (sacctmgr)")
         return errors
 

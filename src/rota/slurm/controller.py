@@ -33,6 +33,7 @@ from rota.slurm.world import Action, Amounts, Do, Node, SlurmJob, Snapshot, in_o
 __all__ = ["Controller"]
 
 _ON_NODE = (Where.STARTING, Where.RUNNING, Where.SUSPENDED)
+_REST_S = 5.0  # after a requeue: Slurm has revoked the credential of the job, and a start in the same seconds fails for good
 _TRIES = 3  # releases of a job that came to nothing, until it is left to Slurm
 
 
@@ -46,6 +47,8 @@ class _Tracked:
     released: float | None = None  # when it was released last, in seconds since 1970
     tries: int = 0
     started: bool = False  # whether it was seen running
+    restarts: int = 0  # that were seen
+    rests_until: float = 0.0  # it was requeued, and must not start before, in seconds since 1970
 
 
 @dataclass
@@ -91,7 +94,7 @@ class Controller:
         """What to do now, in seconds since 1970."""
         self._begin = now if self._begin is None else self._begin
         t = (now - self._begin) / self.plan.live.unit_s
-        seen, actions = self._look(snapshot)
+        seen, actions = self._look(snapshot, now)
         working = self._working(snapshot.nodes)
         actions += self._withdraw(seen, working, now)
         again = self._new_queues(working)
@@ -115,7 +118,7 @@ class Controller:
 
     # ------------------------------------------------------------------------------------------------------------ looking
 
-    def _look(self, snapshot: Snapshot) -> tuple[dict[str, _Seen], list[Action]]:
+    def _look(self, snapshot: Snapshot, now: float) -> tuple[dict[str, _Seen], list[Action]]:
         """The marked jobs that have a type, and what to do about those that have none. Forgets jobs that are gone."""
         seen, actions = dict[str, _Seen](), list[Action]()
         marked = [(job, standing_of(job, self.partition)) for job in snapshot.jobs]
@@ -131,11 +134,16 @@ class Controller:
                 continue
             if kind is None:
                 continue
-            seen[job.id] = _Seen(job, at, demand)
             if job.id not in self.tracked:
                 self._last += 1
                 self.tracked[job.id] = _Tracked(self._last, kind)
                 self._names[self._last] = job.id
+            known = self.tracked[job.id]
+            if job.restarts > known.restarts:
+                known.restarts, known.rests_until = job.restarts, now + _REST_S
+            if at.where == Where.WAITING and now < known.rests_until:
+                at = Standing(Where.ENDING)
+            seen[job.id] = _Seen(job, at, demand)
         return seen, actions
 
     def _kind(self, demand: Array) -> int | None:

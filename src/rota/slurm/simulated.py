@@ -20,7 +20,9 @@ from rota.slurm.controller import Controller
 from rota.slurm.marks import MARK
 from rota.slurm.world import Action, Amounts, Do, Node, SlurmJob, Snapshot
 
-__all__ = ["PlayedJob", "SimulatedCluster", "play"]
+__all__ = ["REVOKED_S", "PlayedJob", "SimulatedCluster", "play"]
+
+REVOKED_S = 3.0  # after a requeue, a start fails on a real cluster ("Job credential revoked"); seen within a second, not after three
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class _Run:
     left_s: float
     starts: float | None = None  # when Slurm gets to it, after a release
     since: float | None = None
+    revoked_until: float = 0.0  # it was requeued: a start before this moment fails, and the job with it
 
 
 class SimulatedCluster:
@@ -51,6 +54,7 @@ class SimulatedCluster:
         self.jobs: dict[str, SlurmJob] = {}
         self.runs: dict[str, _Run] = {}
         self.ended: dict[str, tuple[float, float, str]] = {}  # start, end, node of the last run
+        self.failed: list[str] = []  # jobs that were started too soon after a requeue
         self.clock, self.lag_s = begin, lag_s
         self.calls = self.updates = 0
 
@@ -92,6 +96,10 @@ class SimulatedCluster:
         for _, id in sorted(due):
             job = self.jobs[id]
             if self.nodes[job.wanted_node].works and self.fits(job.asks, job.wanted_node):
+                if self.clock < self.runs[id].revoked_until:
+                    self.failed.append(id)
+                    del self.jobs[id], self.runs[id]
+                    continue
                 self.jobs[id] = replace(job, state="R", reason="", node=job.wanted_node, begins=self.clock)
                 self.runs[id].starts, self.runs[id].since = None, self.clock
 
