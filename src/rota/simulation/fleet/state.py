@@ -87,12 +87,14 @@ class FleetState(NamedTuple):
     first: Int  # (C+1,) servers of kind c are first[c] … first[c+1] − 1
     up: Int  # (M,) 1 unless it has failed
     working: Int  # (C,) servers of a kind that have not failed
-    present: Int  # (M, K) jobs of a type at a server
-    total: Int  # (M,) jobs at a server
+    present: Int  # (M, K) jobs of a type at a server, and on their way there
+    total: Int  # (M,) of all types
+    coming: Int  # (M,) those on their way
     local: Int  # (C, K) the number of a type on a kind, −1 if it cannot run there
     types: Int  # (C, K) the type that has this number on a kind
     need: Int  # (C, K, R) what a job of a type needs of each resource of a kind, in the units of its server
-    capacity: Int  # (C, R)
+    capacity: Int  # (C, R) in these units, rounded down …
+    size: Array  # (C, R) … and not rounded; 0 for what a kind has not
     run_time: Array  # (C, K) the mean running time there
     share: Array  # (C, K) the largest part of a resource that a job holds there
     speed: Array  # (C, K)
@@ -164,8 +166,8 @@ def fits_now(fleet: FleetState, m: int, i: int) -> bool:
 
 @kernel
 def has_room(fleet: FleetState, m: int, i: int) -> bool:
-    """Whether one more job of a type fits a server, and none of it waits there."""
-    return waiting(fleet, m, i) == 0 and fits_now(fleet, m, i)
+    """Whether one more job of a type fits a server, none of it waits there, and no job is on its way there."""
+    return bool(fleet.coming[m] == 0 and waiting(fleet, m, i) == 0 and fits_now(fleet, m, i))
 
 
 @kernel
@@ -175,7 +177,8 @@ def left_over(fleet: FleetState, m: int, i: int) -> float:
     total, resources = 0.0, 0
     for r in range(fleet.need.shape[2]):
         if fleet.capacity[c, r] > 0:
-            total += (row[fleet.at[FREE] + r] - fleet.need[c, i, r]) / fleet.capacity[c, r]
+            used = fleet.capacity[c, r] - row[fleet.at[FREE] + r] + fleet.need[c, i, r]
+            total += 1.0 - used / fleet.size[c, r]
             resources += 1
     return float(total / resources)
 
