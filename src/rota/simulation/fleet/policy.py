@@ -16,7 +16,7 @@ from rota.decide import Decider, decider_of
 from rota.errors import BadSpec, Infeasible, NotConverged, Problem, RotaError, TooManySchedules, Unstable
 from rota.model import Dispatch, Fleet, System
 from rota.model.dispatch import checked_dispatch
-from rota.policy import DESIGNED_NAMES, FirstFit, Pinned, Policy, Record, Split, as_policy, draws, policy_name, preempts
+from rota.policy import DESIGNED_NAMES, FirstFit, PartlyPinned, Pinned, Policy, Record, Split, as_policy, draws, policy_name, preempts
 from rota.policy.fleet_plan_file import fleet_plan_at
 from rota.policy.lookup import policy_list
 
@@ -124,6 +124,11 @@ def as_fleet_policy(
     planned = fleet_plan_at(policy, fleet) if isinstance(policy, str | Path) else None
     if planned is not None:
         policy, dispatch = planned.policy, dispatch if dispatch is not None else planned.dispatch
+    if isinstance(policy, PartlyPinned):
+        raise Infeasible(
+            "partly pinned servers are not simulated as a whole: rota.analyze gives their exact response times. Their parts can be: "
+            "policy.pinned on policy.pinned_fleet(fleet), and a rota on policy.server(fleet, kind)"
+        )
     if isinstance(policy, str) and policy in _FLEET_DESIGNS:
         policy = getattr(import_module("rota.design"), _FLEET_DESIGNS[policy])(fleet)
     natural = {Pinned: Dispatch("pinned"), Split: Dispatch("random")}.get(type(policy))
