@@ -106,6 +106,7 @@ def build(policy: FleetPolicy, seed: np.random.SeedSequence) -> Built:
     rows = np.zeros((M, at.length), dtype=np.int64)
     clock = np.zeros(1)
     need, capacity = np.zeros((C, K, R), dtype=np.int64), np.zeros((C, R), dtype=np.int64)
+    size = np.zeros((C, R))
     local = np.full((C, K), -1, dtype=np.int64)
     types = np.full((C, K), -1, dtype=np.int64)
     run_time, share = np.full((C, K), np.inf), np.zeros((C, K))
@@ -124,7 +125,7 @@ def build(policy: FleetPolicy, seed: np.random.SeedSequence) -> Built:
         if len(here):
             units = integer_units(system)
             k, r = units.demand.shape
-            need[c, here, :r], capacity[c, :r] = units.demand, units.capacity
+            need[c, here, :r], capacity[c, :r], size[c, :r] = units.demand, units.capacity, system.capacity * units.per_unit
             local[c, here], types[c, : len(here)] = np.arange(k), here
             run_time[c, here] = 1 / system.service_rate
             share[c, here] = (system.demand / system.capacity).max(axis=1)
@@ -132,7 +133,7 @@ def build(policy: FleetPolicy, seed: np.random.SeedSequence) -> Built:
     words[0] = seeded(seed)
     rows[:, at.random : at.random + 4] = words.view(np.int64)
     return Built(
-        _fleet_state(policy, at, rows, current, first, clock, need, capacity, local, types, run_time, share, dispatcher, failing),
+        _fleet_state(policy, at, rows, current, first, clock, need, capacity, size, local, types, run_time, share, dispatcher, failing),
         states,
         targets,
         since,
@@ -184,6 +185,7 @@ def _fleet_state(
     clock: Array,
     need: Int,
     capacity: Int,
+    size: Array,
     local: Int,
     types: Int,
     run_time: Array,
@@ -231,6 +233,7 @@ def _fleet_state(
         types=types,
         need=need,
         capacity=capacity,
+        size=size,
         run_time=run_time,
         share=share,
         speed=np.array(fleet.speed),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -166,17 +166,16 @@ def fleet_policies(
 
     Pinned servers have a rule of their own. A staleness is left out for rules that do not look at the servers.
     """
-    one_rule = dispatch is None or isinstance(dispatch, str | Dispatch)
-    rules = [checked_dispatch(rule) for rule in ([dispatch] if one_rule else dispatch)]  # type: ignore[union-attr]
+    given = list(dispatch) if isinstance(dispatch, Iterable) and not isinstance(dispatch, str) else [dispatch]
+    if not given:
+        raise BadSpec([Problem("dispatch", 'must not be empty: give a rule, or a list as ["jsq", "pull"]', dispatch)])
+    rules = [checked_dispatch(rule) for rule in given]
     chosen = []
     for policy in policy_list(policies):  # type: ignore[arg-type]
+        designed = isinstance(policy, Pinned | Split) or (isinstance(policy, str) and policy in _FLEET_DESIGNS)
         for rule in [None] if isinstance(policy, Pinned) or policy == "pinned" else rules:
             used = rule or fleet.dispatch or _DEFAULT
-            seen = (
-                staleness
-                if used.record.looks and not used.record.central and not isinstance(policy, Pinned | Split) and policy not in _FLEET_DESIGNS
-                else 0.0
-            )
+            seen = staleness if used.record.looks and not used.record.central and not designed else 0.0
             try:
                 chosen.append(as_fleet_policy(fleet, policy, rule, staleness=seen, failures=failures))
             except (Infeasible, Unstable, NotConverged, TooManySchedules) as error:

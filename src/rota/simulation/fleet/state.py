@@ -92,7 +92,8 @@ class FleetState(NamedTuple):
     local: Int  # (C, K) the number of a type on a kind, −1 if it cannot run there
     types: Int  # (C, K) the type that has this number on a kind
     need: Int  # (C, K, R) what a job of a type needs of each resource of a kind, in the units of its server
-    capacity: Int  # (C, R)
+    capacity: Int  # (C, R) in these units, rounded down …
+    size: Array  # (C, R) … and not rounded; 0 for what a kind has not
     run_time: Array  # (C, K) the mean running time there
     share: Array  # (C, K) the largest part of a resource that a job holds there
     speed: Array  # (C, K)
@@ -175,7 +176,8 @@ def left_over(fleet: FleetState, m: int, i: int) -> float:
     total, resources = 0.0, 0
     for r in range(fleet.need.shape[2]):
         if fleet.capacity[c, r] > 0:
-            total += (row[fleet.at[FREE] + r] - fleet.need[c, i, r]) / fleet.capacity[c, r]
+            used = fleet.capacity[c, r] - row[fleet.at[FREE] + r] + fleet.need[c, i, r]
+            total += 1.0 - used / fleet.size[c, r]
             resources += 1
     return float(total / resources)
 
