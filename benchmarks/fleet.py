@@ -1,8 +1,10 @@
-"""The load of a fleet: column generation against a linear program over all schedules, growth, and pinned servers."""
+"""The load of a fleet: column generation against a linear program over all schedules, growth; pinned, partly pinned and split servers."""
 
 from __future__ import annotations
 
+import argparse
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +17,13 @@ from rota.design import find_pinned
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-def run() -> None:
-    """Prints the tables."""
-    against_all_schedules()
-    growth()
-    pinned()
+def run(options: Sequence[str] = ()) -> None:
+    """Prints the tables, all of them or those of some parts."""
+    parts = {"schedules": against_all_schedules, "growth": growth, "pinned": pinned, "partly-pinned": partly_pinned, "split": joint_split}
+    parser = argparse.ArgumentParser(prog="python -m benchmarks fleet")
+    parser.add_argument("--parts", nargs="+", choices=list(parts), default=list(parts))
+    for name in parser.parse_args(options).parts:
+        parts[name]()
 
 
 def against_all_schedules() -> None:
@@ -95,6 +99,61 @@ def pinned() -> None:
             f"{design.gap:11.1e} {elapsed:9.3f}",
             flush=True,
         )
+
+
+def partly_pinned() -> None:
+    """The paper's example on few and many servers at load 0.9, and the bundled fleet: what is gained if some servers turn."""
+    paper, bundled = rota.read_system(EXAMPLES / "paper.toml"), rota.read_system(EXAMPLES / "fleet.toml")
+    print(f"\n{'E[T]':<26} {'servers':>8} {'pinned':>9} {'partly pinned':>14} {'turn':>5} {'split':>9} {'lower bound':>12} {'seconds':>9}")
+    fleets = [(f"paper.toml, {n} times", rota.Fleet.equal(paper, n).scaled(factor=n)) for n in (1, 2, 3, 5, 10, 100)]
+    fleets += [(f"fleet.toml at load {load:g}", bundled.scaled(load=load)) for load in (0.66, 0.9, 0.99)]
+    rota.design_policy(paper)  # compile
+    one = rota.analyze(paper, rota.design_policy(paper)).mean_response_time
+    for label, fleet in fleets:
+        load = rota.system_load(fleet)
+        try:
+            still = f"{rota.analyze(fleet, rota.design_pinned(fleet, load=load)).mean_response_time:9.4f}"
+        except rota.Infeasible:
+            still = f"{'none':>9}"
+        start = time.perf_counter()
+        design = rota.design_partly_pinned(fleet, load=load)
+        elapsed = time.perf_counter() - start
+        answer = rota.analyze(fleet, design)
+        # Equal servers that are split at random are one server each at its part of the arrivals.
+        split = one if len(fleet.kinds) == 1 else rota.analyze(fleet, rota.design_split(fleet, load=load)).mean_response_time
+        print(
+            f"{label:<26} {fleet.servers:8,d} {still} {answer.mean_response_time:14.4f} {int(design.turning.sum()):5d} {split:9.4f} "
+            f"{answer.lower_bound:12.4f} {elapsed:9.1f}",
+            flush=True,
+        )
+
+
+def joint_split() -> None:
+    """Split and rotas chosen together, against rotas for the split of the load: the bundled fleet and random small ones."""
+    rota.design_split(small_fleet(0).scaled(load=0.5))  # compile
+    print(f"\n{'E[T] split at random':<26} {'load':>6} {'split of the load':>18} {'chosen together':>16} {'ratio':>7} {'seconds':>9}")
+    bundled = rota.read_system(EXAMPLES / "fleet.toml")
+    fleets = [("fleet.toml", bundled.scaled(load=load), load) for load in (0.66, 0.86)]
+    fleets += [(f"random, seed {seed}", small_fleet(seed).scaled(load=0.8), 0.8) for seed in range(8)]
+    ratios = []
+    for label, fleet, load in fleets:
+        best = rota.system_load(fleet)
+        kept = rota.analyze(fleet, rota.design_split(fleet, load=best, joint=False)).mean_response_time
+        start = time.perf_counter()
+        chosen = rota.analyze(fleet, rota.design_split(fleet, load=best)).mean_response_time
+        elapsed = time.perf_counter() - start
+        ratios.append(chosen / kept)
+        print(f"{label:<26} {load:6.2f} {kept:18.4f} {chosen:16.4f} {ratios[-1]:7.3f} {elapsed:9.1f}", flush=True)
+    print(f"geometric mean of the ratios: {np.exp(np.mean(np.log(ratios))):.3f}")
+
+
+def small_fleet(seed: int) -> rota.Fleet:
+    """Two kinds of up to 10 servers and three types that can run on both, each two or three times as fast on one of them."""
+    rng = np.random.default_rng(seed)
+    speed = np.ones((2, 3))
+    speed[rng.integers(0, 2, 3), np.arange(3)] = rng.choice([2.0, 3.0], 3)
+    demand = rng.integers(1, 4, (3, 2))
+    return rota.Fleet(rng.integers(1, 11, 2), rng.integers(4, 9, (2, 2)), demand, 0.2 + rng.random(3), 0.5 + rng.random(3), speed=speed)
 
 
 def random_fleet(C: int, K: int, capacity: int, largest: int) -> rota.Fleet:

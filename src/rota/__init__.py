@@ -54,7 +54,9 @@ _HOME = {
     "PartlyPinned": "rota.policy",
     "Pinned": "rota.policy",
     "Split": "rota.policy",
+    "read_fleet_policy": "rota.policy",
     "read_policy": "rota.policy",
+    "save_fleet_policy": "rota.policy",
     "save_policy": "rota.policy",
     "ModulatingProcess": "rota.process",
     "build_process": "rota.process",
@@ -67,11 +69,13 @@ _HOME = {
     "analyze": "rota.analysis",
     "forecast": "rota.analysis",
     "relative_values": "rota.analysis",
+    "FleetBounds": "rota.design",
     "design_improved": "rota.design",
     "design_partly_pinned": "rota.design",
     "design_pinned": "rota.design",
     "design_policy": "rota.design",
     "design_split": "rota.design",
+    "fleet_bounds": "rota.design",
     "choose_switching_rate": "rota.design",
     "break_even_setup_rate": "rota.design",
     "largest_stable_switching_rate": "rota.design",
@@ -155,6 +159,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.capacity import largest_counts as largest_counts
     from rota.capacity import list_schedules as list_schedules
     from rota.capacity import system_load as system_load
+    from rota.design import FleetBounds as FleetBounds
     from rota.design import break_even_setup_rate as break_even_setup_rate
     from rota.design import choose_switching_rate as choose_switching_rate
     from rota.design import design_improved as design_improved
@@ -162,6 +167,7 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.design import design_pinned as design_pinned
     from rota.design import design_policy as design_policy
     from rota.design import design_split as design_split
+    from rota.design import fleet_bounds as fleet_bounds
     from rota.design import largest_stable_switching_rate as largest_stable_switching_rate
     from rota.errors import BadSpec as BadSpec
     from rota.errors import Infeasible as Infeasible
@@ -217,7 +223,9 @@ if TYPE_CHECKING:  # the same names, for editors and type checkers; a test compa
     from rota.policy import Split as Split
     from rota.policy import StallingMaxWeight as StallingMaxWeight
     from rota.policy import Tabulated as Tabulated
+    from rota.policy import read_fleet_policy as read_fleet_policy
     from rota.policy import read_policy as read_policy
+    from rota.policy import save_fleet_policy as save_fleet_policy
     from rota.policy import save_policy as save_policy
     from rota.process import ModulatingProcess as ModulatingProcess
     from rota.process import build_process as build_process

@@ -74,12 +74,20 @@ def test_a_place_where_nobody_can_write(no_work, capsys, verb):
 
 # ------------------------------------------------------------------------------------------------- one meaning of --output and --force
 
-INPUTS = {"--cwd", "--directory", "--nodes", "--trace"}  # paths that verbs read or work in
+INPUTS = {"--cwd", "--directory", "--machines", "--nodes", "--trace"}  # paths that verbs read or work in
 FOLDERS = {"reproduce --output", "trace info --pictures"}  # outputs that are folders
-PRINTED = {"design --output", "trace system --output"}  # text, which can go to standard output
+PRINTED = {"design --output", "trace fleet --output", "trace system --output"}  # text, which can go to standard output
 SYSTEM, JOBS = str(EXAMPLES / "paper.toml"), "jobs.parquet"
 # What a verb needs to run, by the names of its arguments; and what makes it quick.
-VALUES = {"SOURCE": "log.csv", "POLICY": "fcfs", "POLICIES": "fcfs", "--policies": "fcfs", "--load": "0.1", "--days": "0.001"}
+VALUES = {
+    "SOURCE": "log.csv",
+    "POLICY": "fcfs",
+    "POLICIES": "fcfs",
+    "--policies": "fcfs",
+    "--load": "0.1",
+    "--days": "0.001",
+    "--machines": "machines.csv",
+}
 QUICK = {
     "plan": ["--jobs", "5000", "--tuning", "0.1", "--optimum", "0", "--no-html"],
     "optimal": ["--time-limit", "5"],
@@ -133,6 +141,7 @@ def here(tmp_path, monkeypatch):
     jobs = pl.DataFrame({"arrival": np.arange(300.0), "size": rng.exponential(1.0, 300), "type": np.zeros(300, np.int32)})
     save_trace(rota.Trace(jobs.lazy(), ("a",), ("cores",), [[1.0]], [4.0]), tmp_path / JOBS)
     (tmp_path / "log.csv").write_text("arrival,size,cores\n0,1,1\n1,1,1\n", encoding="utf-8")
+    (tmp_path / "machines.csv").write_text("count,cores\n3,2\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

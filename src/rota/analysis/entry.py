@@ -13,12 +13,11 @@ from rota.analysis.split import SplitAnalysis
 from rota.arrays import Bool
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import Exponential, Fleet, PhaseTypeFamily, System
-from rota.policy import MSR, Improved, PartlyPinned, Pinned, Split
+from rota.policy import MSR, FleetDesign, Improved, PartlyPinned, Pinned, Split
 from rota.process import ModulatingProcess, build_process, check_process
 
 __all__ = ["analyze", "analyze_process", "forecast", "require_analyzable"]
 
-FleetPolicy = Pinned | Split | PartlyPinned
 FleetAnalysis = PinnedAnalysis | SplitAnalysis | PartlyPinnedAnalysis
 
 
@@ -32,7 +31,7 @@ def analyze(system: Fleet, policy: Pinned, *, sizes: Sizes = "as given") -> Pinn
 def analyze(system: Fleet, policy: Split, *, sizes: Sizes = "as given") -> SplitAnalysis: ...
 @overload
 def analyze(system: Fleet, policy: PartlyPinned, *, sizes: Sizes = "as given") -> PartlyPinnedAnalysis: ...
-def analyze(system: System | Fleet, policy: MSR | Improved | FleetPolicy, *, sizes: Sizes = "as given") -> Analysis | FleetAnalysis:
+def analyze(system: System | Fleet, policy: MSR | Improved | FleetDesign, *, sizes: Sizes = "as given") -> Analysis | FleetAnalysis:
     """Analyses an MSR policy on a system; of an improved rota, and of a pMSR with backfilling, what is proved of it: a `Guarantee`.
     Also servers of a fleet that are pinned, all or in part, and random splitting over its servers (`rota.design_pinned`,
     `rota.design_partly_pinned`, `rota.design_split`).
@@ -40,7 +39,7 @@ def analyze(system: System | Fleet, policy: MSR | Improved | FleetPolicy, *, siz
     Sizes must be exponential, or phase-type unless jobs cannot be preempted; `sizes="exponential"` takes every size as exponential with
     its mean. Arrivals are those of the system, bursts and batches included; the guarantee of an improved rota needs Poisson ones.
     """
-    if isinstance(system, Fleet) or isinstance(policy, FleetPolicy):
+    if isinstance(system, Fleet) or isinstance(policy, FleetDesign):
         return _analyze_fleet(system, policy, sizes)
     if isinstance(policy, Improved) and system.bursty:
         raise Infeasible(
@@ -56,7 +55,7 @@ def analyze(system: System | Fleet, policy: MSR | Improved | FleetPolicy, *, siz
 
 
 def _analyze_fleet(fleet: object, policy: object, sizes: Sizes) -> FleetAnalysis:
-    if not (isinstance(fleet, Fleet) and isinstance(policy, FleetPolicy)):
+    if not (isinstance(fleet, Fleet) and isinstance(policy, FleetDesign)):
         rule = "must be a rota.Fleet with pinned servers or a split (rota.design_pinned, rota.design_split), or one server with a rota"
         raise BadSpec([Problem("system", rule, fleet)])
     if fleet.bursty:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from cyclopts import App
 
 import rota
-from rota.cli import trace_drift, trace_group, trace_info, trace_make, trace_parts
+from rota.cli import trace_drift, trace_fleet, trace_group, trace_info, trace_make, trace_parts
 from rota.cli.output import finite, print_json, print_table, remark
 from rota.cli.outputs import check_output
 from rota.cli.parameters import Force, Json, TraceOutput
@@ -26,6 +26,7 @@ trace.command(trace_group.group)
 trace.command(trace_parts.cut)
 trace.command(trace_parts.scale)
 trace.command(trace_parts.system)
+trace.command(trace_fleet.fleet)
 trace.command(trace_drift.drift)
 trace.command(trace_make.borg)
 trace.command(trace_make.resample)

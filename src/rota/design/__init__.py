@@ -3,6 +3,7 @@
 from rota.design.balanced import MeanResponse, balanced_beside
 from rota.design.design import Design, Objective, balanced_policy, break_even_setup_rate, design_policy, find_design
 from rota.design.fairness import ResponseLimits
+from rota.design.fleet_bounds import FleetBounds, fleet_bounds
 from rota.design.improved import design_improved
 from rota.design.partly_pinned import design_partly_pinned
 from rota.design.pinned import PinnedDesign, design_pinned, find_pinned
@@ -14,6 +15,7 @@ from rota.design.words import explain_design
 
 __all__ = [
     "Design",
+    "FleetBounds",
     "MeanResponse",
     "Objective",
     "PinnedDesign",
@@ -34,6 +36,7 @@ __all__ = [
     "fast_switching_limit",
     "find_design",
     "find_pinned",
+    "fleet_bounds",
     "largest_stable_switching_rate",
     "tune_response_time",
 ]

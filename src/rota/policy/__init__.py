@@ -5,6 +5,7 @@ from rota.policy.codec import policy_from_dict, policy_to_dict
 from rota.policy.custom import Custom
 from rota.policy.designed import DESIGNED_NAMES, design_named, register_designed
 from rota.policy.files import policy_from_json, policy_to_json, read_policy, save_policy
+from rota.policy.fleet_files import FleetDesign, fleet_policy_from_dict, fleet_policy_to_dict, read_fleet_policy, save_fleet_policy
 from rota.policy.fleet_plan_file import FleetPlanFile, fleet_plan_file_from_json, fleet_plan_file_to_json, read_fleet_plan_file
 from rota.policy.improved import Improved
 from rota.policy.lookup import as_policies, as_policy
@@ -31,6 +32,7 @@ __all__ = [
     "Custom",
     "EmptySlots",
     "FirstFit",
+    "FleetDesign",
     "FleetPlanFile",
     "Improved",
     "MaxWeight",
@@ -54,6 +56,8 @@ __all__ = [
     "draws",
     "fleet_plan_file_from_json",
     "fleet_plan_file_to_json",
+    "fleet_policy_from_dict",
+    "fleet_policy_to_dict",
     "is_strongly_connected",
     "msr_name",
     "plan_file_from_json",
@@ -65,6 +69,7 @@ __all__ = [
     "policy_to_json",
     "preempts",
     "read_fleet_plan_file",
+    "read_fleet_policy",
     "read_plan_file",
     "read_policy",
     "record_named",
@@ -73,6 +78,7 @@ __all__ = [
     "register",
     "register_designed",
     "repeats_itself",
+    "save_fleet_policy",
     "save_policy",
     "stationary_law",
 ]

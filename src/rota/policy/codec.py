@@ -50,6 +50,8 @@ def policy_from_dict(content: object, source: str | None = None) -> Policy:
     if "policy" not in raw:
         raise BadSpec([Problem("policy", "is missing")], source)
     kind = raw["policy"]
+    if kind in ("pinned", "split", "partly-pinned"):
+        raise BadSpec([Problem("policy", "is that of a fleet: read it with rota.read_fleet_policy", kind)], source)
     if not (isinstance(kind, str) and kind in kinds):
         raise BadSpec([Problem("policy", f"must be one of {', '.join(kinds)}", kind)], source)
     given = {name: value for name, value in raw.items() if name not in ("rota_policy", "policy")}

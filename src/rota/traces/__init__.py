@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from rota.traces.files import is_trace_file, open_trace, save_trace
 from rota.traces.importing import ImportReport, import_trace, read_trace
 from rota.traces.info import TraceInfo, trace_info
+from rota.traces.machines import Machines, read_machines
 from rota.traces.resample import resample
+from rota.traces.to_fleet import fleet_scaled_to, to_fleet
 from rota.traces.to_system import scaled_to, to_system
 from rota.traces.trace import Looped, Trace
 
@@ -21,18 +23,22 @@ __all__ = [
     "ImportReport",
     "LeftOut",
     "Looped",
+    "Machines",
     "Trace",
     "TraceInfo",
     "borg_month",
     "fit_bursts",
+    "fleet_scaled_to",
     "group_types",
     "import_trace",
     "is_trace_file",
     "open_trace",
+    "read_machines",
     "read_trace",
     "resample",
     "save_trace",
     "scaled_to",
+    "to_fleet",
     "to_system",
     "trace_info",
     "write_borg_month",

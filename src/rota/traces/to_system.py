@@ -22,7 +22,7 @@ by the least factor that brings the load down to ρ.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import polars as pl
@@ -30,17 +30,19 @@ from numpy.typing import ArrayLike
 
 from rota.arrays import Array
 from rota.errors import BadSpec, Infeasible, Problem
-from rota.model import ArrivalProcess, Bursts, Deterministic, Empirical, Exponential, Fitted, Preemption, System
+from rota.model import ArrivalProcess, Bursts, Deterministic, Empirical, Exponential, Fitted, Fleet, Preemption, System
 from rota.model.distribution import MAX_CV, SizeDistribution
 from rota.model.phase_types import MAX_PHASES
 from rota.model.system import SECONDS, exceeds
 from rota.traces.trace import Trace
 
-__all__ = ["ArrivalFit", "By", "Sizes", "load_of", "scaled_to", "to_system"]
+__all__ = ["ArrivalFit", "By", "Sizes", "in_less_time", "load_of", "scaled_to", "to_system"]
 
 Sizes = Literal["mean", "empirical", "fitted"]
 ArrivalFit = Literal["poisson", "bursts"]
 By = Literal["thinning", "time", "capacity"]
+
+AnySystem = TypeVar("AnySystem", System, Fleet)
 
 _PER_OCTAVE = 16
 _CAPACITY_STEP = 1e-3  # the server's factor is found to this relative accuracy
@@ -90,7 +92,7 @@ def to_system(
     if by == "capacity":
         return _enlarged(system, load)
     scaled = system.scaled(load=load)
-    return _in_less_time(scaled, float(scaled.arrival_rate.sum() / system.arrival_rate.sum())) if by == "time" else scaled
+    return in_less_time(scaled, float(scaled.arrival_rate.sum() / system.arrival_rate.sum())) if by == "time" else scaled
 
 
 def scaled_to(
@@ -127,17 +129,17 @@ def scaled_to(
     else:
         scaled = trace.thinned(min(factor, 1.0), seed)
     system = whole.scaled(factor=factor)
-    return replace(scaled, capacity=whole.capacity), _in_less_time(system, factor) if by == "time" else system
+    return replace(scaled, capacity=whole.capacity), in_less_time(system, factor) if by == "time" else system
 
 
-def _in_less_time(system: System, factor: float) -> System:
+def in_less_time(system: AnySystem, factor: float) -> AnySystem:
     """The same with bursts that last only 1/factor as long: arrivals come in so much less time."""
     quicker = [each.changed(length=each.length / factor) if isinstance(each, Bursts) else each for each in system.arrivals]
     return system.replace(arrivals=quicker)
 
 
-def load_of(system: System) -> float:
-    """The system load, as 1 over the factor that brings a system to load 1: so that this package does not depend on `rota.capacity`."""
+def load_of(system: System | Fleet) -> float:
+    """The load, as 1 over the factor that brings a system to load 1: so that this package does not depend on `rota.capacity`."""
     most = int(np.argmax(system.arrival_rate))
     return float(system.arrival_rate[most] / system.scaled(load=1.0).arrival_rate[most])
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -19,9 +20,12 @@ from rota.arguments import whole
 from rota.arrays import Array, Int
 from rota.display import html_table, html_title, number
 from rota.errors import BadSpec, Infeasible, Problem
-from rota.model import System
+from rota.model import Fleet, System
 from rota.model.workload import Chunk
 from rota.traces.units import warn_of_units
+
+if TYPE_CHECKING:
+    from rota.traces.machines import Machines
 
 __all__ = ["COLUMNS", "Looped", "Trace"]
 
@@ -162,9 +166,15 @@ class Trace:
 
         return scaled_to(self, load, **how)
 
+    def fleet(self, machines: Machines | str | Path, **how: Any) -> Fleet:
+        """The fleet of these types on the machines of a list: `fleet("machines.csv", sizes="mean")`; see `rota.traces.to_fleet`."""
+        from rota.traces.to_fleet import to_fleet
+
+        return to_fleet(self, machines, **how)
+
     # ------------------------------------------------------------------------------------------------------ as a workload
 
-    def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
+    def chunks(self, system: System | Fleet, seed: np.random.SeedSequence) -> Iterator[Chunk]:
         """The jobs in order of arrival, from time 0, in the system's order of types and, where both are known, in its unit of time."""
         place, unit = self._places(system), self.units_in(system)
         begin = last = self.begin
@@ -180,7 +190,7 @@ class Trace:
             first = False
             yield chunk
 
-    def units_in(self, system: System) -> float:
+    def units_in(self, system: System | Fleet) -> float:
         """How many of the system's units of time one of the trace's is; 1 where one of the two is not known."""
         return 1.0 if self.unit_s is None or system.unit_s is None else self.unit_s / system.unit_s
 
@@ -197,11 +207,11 @@ class Trace:
         if not (np.isfinite(sizes) & (sizes >= 0)).all():
             raise BadSpec([Problem("trace", "sizes must be finite and at least 0", float(sizes[~(np.isfinite(sizes) & (sizes >= 0))][0]))])
 
-    def check(self, system: System) -> None:
+    def check(self, system: System | Fleet) -> None:
         """Raises `BadSpec` unless the system has the types of the trace, in any order."""
         self._places(system)
 
-    def _places(self, system: System) -> Int:
+    def _places(self, system: System | Fleet) -> Int:
         """Where the system has each type. Equal names are not enough: type1, type2, … are in every grouped trace."""
         difference = self._difference(system)
         if difference:
@@ -209,7 +219,7 @@ class Trace:
             raise BadSpec([Problem("workload", f"is not of the system's types: {difference}; {way_out}")])
         return np.array([system.names.index(name) for name in self.names], dtype=np.int64)
 
-    def _difference(self, system: System) -> str:
+    def _difference(self, system: System | Fleet) -> str:
         """The first thing in which the types of a system are not those of the trace, their order aside."""
         if set(system.resources) != set(self.resources):
             return f"the system's resources are {', '.join(system.resources)}, the trace's {', '.join(self.resources)}"
@@ -236,11 +246,11 @@ class Looped:
     def __len__(self) -> int:
         return self.times * len(self.trace)
 
-    def check(self, system: System) -> None:
+    def check(self, system: System | Fleet) -> None:
         """Raises `BadSpec` unless the system has the types of the trace."""
         self.trace.check(system)
 
-    def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
+    def chunks(self, system: System | Fleet, seed: np.random.SeedSequence) -> Iterator[Chunk]:
         """The jobs of all loops, in order of arrival. A trace that fits in memory is read once; many loops of a short one form a chunk."""
         jobs, span = len(self.trace), self.trace.span * self.trace.units_in(system)
         if self.times == 1 or jobs > _IN_MEMORY:

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from rota.errors import RotaWarning
-from rota.model import Chunk, System
+from rota.model import Chunk, Fleet, System
 
 __all__ = ["warn_of_units"]
 
@@ -15,7 +15,7 @@ _APART = 10.0  # beyond this factor, rates or sizes are not those of one system
 _LEAST = 50  # jobs needed for a useful mean
 
 
-def warn_of_units(chunk: Chunk, system: System, unit_s: float | None) -> None:
+def warn_of_units(chunk: Chunk, system: System | Fleet, unit_s: float | None) -> None:
     """Warns if the jobs of a trace come at other rates, or are of other sizes, than those of the system by orders of magnitude."""
     n, span = len(chunk.times), float(chunk.times[-1] - chunk.times[0]) if len(chunk.times) else 0.0
     expected_rate = float(system.arrival_rate.sum())

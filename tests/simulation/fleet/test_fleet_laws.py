@@ -1,11 +1,8 @@
 """Simulated fleets against what is known exactly: random splitting, pinned servers, pooled servers, and laws of single runs."""
 
 import numpy as np
-import pytest
 
 import rota
-from rota.analysis.erlang import waiting_time
-from systems import paper_example
 
 
 def near(result, exact, *, most=0.03):

@@ -16,7 +16,7 @@ from rota.decide import Decider, decider_of
 from rota.errors import BadSpec, Infeasible, NotConverged, Problem, RotaError, TooManySchedules, Unstable
 from rota.model import Dispatch, Fleet, System
 from rota.model.dispatch import checked_dispatch
-from rota.policy import DESIGNED_NAMES, FirstFit, Pinned, Policy, Record, Split, as_policy, draws, policy_name, preempts
+from rota.policy import DESIGNED_NAMES, FirstFit, PartlyPinned, Pinned, Policy, Record, Split, as_policy, draws, policy_name, preempts
 from rota.policy.fleet_plan_file import fleet_plan_at
 from rota.policy.lookup import policy_list
 
@@ -122,6 +122,8 @@ def as_fleet_policy(
     fleet, as a file, gives its policy and, unless another one is given, its rule.
     """
     planned = fleet_plan_at(policy, fleet) if isinstance(policy, str | Path) else None
+    if planned is not None and isinstance(planned.policy, PartlyPinned):
+        raise Infeasible("partly pinned servers are analyzed (rota.analyze) and not simulated: take pinned or split ones")
     if planned is not None:
         policy, dispatch = planned.policy, dispatch if dispatch is not None else planned.dispatch
     if isinstance(policy, str) and policy in _FLEET_DESIGNS:
