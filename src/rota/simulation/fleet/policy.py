@@ -122,10 +122,11 @@ def as_fleet_policy(
     fleet, as a file, gives its policy and, unless another one is given, its rule.
     """
     planned = fleet_plan_at(policy, fleet) if isinstance(policy, str | Path) else None
-    if planned is not None and isinstance(planned.policy, PartlyPinned):
-        raise Infeasible("partly pinned servers are analyzed (rota.analyze) and not simulated: take pinned or split ones")
     if planned is not None:
-        policy, dispatch = planned.policy, dispatch if dispatch is not None else planned.dispatch
+        design, dispatch = planned.policy, planned.dispatch if dispatch is None else dispatch
+        if isinstance(design, PartlyPinned):
+            raise Infeasible("partly pinned servers are analyzed (rota.analyze) and not simulated: take pinned or split ones")
+        policy = design
     if isinstance(policy, str) and policy in _FLEET_DESIGNS:
         policy = getattr(import_module("rota.design"), _FLEET_DESIGNS[policy])(fleet)
     natural = {Pinned: Dispatch("pinned"), Split: Dispatch("random")}.get(type(policy))
