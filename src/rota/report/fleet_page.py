@@ -48,7 +48,7 @@ def fleet_plan_html(plan: FleetPlan, *, source: str = "the fleet", command: str 
         "split": fleet_split(plan.fleet, _split(plan), said=f"under {plan.recommended_name}, simulated"),
         "servers": means_against_servers(plan),
     }
-    body = "\n".join(
+    content = "\n".join(
         [
             _answer(plan, source),
             _fleet(plan),
@@ -58,7 +58,7 @@ def fleet_plan_html(plan: FleetPlan, *, source: str = "the fleet", command: str 
             _how(plan, command or f"rota plan {source} --jobs {plan.jobs} --seed {plan.seed}", spec or plan.fleet.to_toml()),
         ]
     )
-    return whole_page(f"Plan for {source}", body, charts)
+    return whole_page(f"Plan for {source}", content, charts)
 
 
 # ---------------------------------------------------------------------------------------------------------------- the answer
