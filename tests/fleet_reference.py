@@ -41,10 +41,16 @@ class Server:
     up: bool = True
     switch: float = math.inf
     slots: Sequence[int] = ()
+    coming: list[int] = field(default_factory=list)  # the types of jobs on their way
+
+    @property
+    def all_types(self) -> list[int]:
+        """The types of the jobs that are here or on their way."""
+        return [self.types[job.kind] for job in self.jobs] + self.coming
 
     def count(self, i: int) -> int:
-        """Jobs of a type of the fleet that are here."""
-        return sum(self.types[job.kind] == i for job in self.jobs)
+        """Jobs of a type of the fleet that are here or on their way."""
+        return self.all_types.count(i)
 
     def runs(self, i: int) -> bool:
         """Whether it works and the type can run here."""
@@ -60,7 +66,7 @@ class Server:
         local = self.types.index(i)
         waits = any(job.kind == local and not job.running for job in self.jobs)
         needs = [decimal(need) for need in self.system.demand[local]]
-        return not waits and all(need <= free for need, free in zip(needs, self.free(), strict=True))
+        return not waits and not self.coming and all(need <= free for need, free in zip(needs, self.free(), strict=True))
 
     def left_over(self, i: int) -> Fraction:
         """The mean over resources of what would be free with one more job."""
@@ -68,10 +74,22 @@ class Server:
         parts = [(free - need) / decimal(has) for free, need, has in zip(self.free(), demand, self.system.capacity, strict=True)]
         return sum(parts, Fraction(0)) / len(parts)
 
+    def in_order(self) -> list[Job]:
+        """The jobs as policies see them: of a type in the order in which they came here, of several types the lowest number next."""
+        return [job for job in self.jobs if job.running] + self.merged([job for job in self.jobs if not job.running])
+
+    def merged(self, jobs: list[Job]) -> list[Job]:
+        """Of a type in the order in which they came here, of several types the lowest number next."""
+        lists, order = [[job for job in jobs if job.kind == k] for k in range(len(self.types))], []
+        while any(lists):
+            order.append(min((some for some in lists if some), key=lambda some: some[0].number).pop(0))
+        return order
+
     def work(self) -> float:
         """Σ n_i E[S_i] max_r D_ir / P_r."""
         share = (self.system.demand / self.system.capacity).max(axis=1)
-        return sum(float(share[job.kind] / self.system.service_rate[job.kind]) for job in self.jobs)
+        kinds = [self.types.index(i) for i in self.all_types]
+        return sum(float(share[k] / self.system.service_rate[k]) for k in kinds)
 
 
 @dataclass
@@ -147,6 +165,7 @@ class FleetReference:
                     self._take(server)
             elif reaching == now:
                 job = self.transit.pop(0)
+                self.servers[job.goes_to].coming.remove(job.type)
                 if self.servers[job.goes_to].up:
                     self._deliver(job, self.servers[job.goes_to])
                 else:
@@ -189,6 +208,7 @@ class FleetReference:
         else:
             job.reaches, job.goes_to = self.now + self.policy.dispatch.cost, m
             self.transit.append(job)
+            self.servers[m].coming.append(job.type)
 
     def _deliver(self, job: Held, server: Server) -> None:
         self._join(job, server, SENT)
@@ -204,7 +224,7 @@ class FleetReference:
     def _ask(self, server: Server, event: str, kind: int) -> None:
         if server.decide is None:
             return
-        chosen, server.timer = server.decide(View(server.system, self.now, event, kind, list(server.jobs)))
+        chosen, server.timer = server.decide(View(server.system, self.now, event, kind, server.in_order()))
         for i in range(len(server.types)):
             for job in reversed([job for job in server.jobs if job.kind == i and job.running and job not in chosen]):
                 job.running, job.remaining = False, max(job.end - self.now, 0.0)
@@ -225,7 +245,7 @@ class FleetReference:
 
     def _fail(self, server: Server) -> None:
         server.up, server.switch = False, self.now + exponential(self.fails, 1.0 / self.policy.failures[server.kind, 1])
-        lost, server.jobs = sorted(server.jobs, key=lambda job: job.number), []
+        lost, server.jobs = server.merged(server.jobs), []
         for job in lost:
             self._write(RETURNED, server, job)
         self._look_at(server)
@@ -236,7 +256,7 @@ class FleetReference:
         server.up, server.switch = True, self.now + exponential(self.fails, 1.0 / self.policy.failures[server.kind, 0])
         self._look_at(server)
         if not self.policy.dispatch.record.central:
-            mine = sorted((job for job in self.held if job.type in server.types), key=lambda job: (job.queue, self.held.index(job)))
+            mine = sorted((job for job in self.held if job.type in server.types), key=lambda job: (job.queue, job.number))
             for job in mine:
                 self.held.remove(job)
                 self._dispatch(job)
@@ -296,7 +316,7 @@ class FleetReference:
 
     def _length(self, server: Server, i: int) -> float:
         speed = float(self.fleet.speed[server.kind, i])
-        return (server.count(i) + 1) / speed + len(server.jobs) * 2.0**-20 if server.runs(i) else math.inf
+        return (server.count(i) + 1) / speed + len(server.all_types) * 2.0**-20 if server.runs(i) else math.inf
 
     def _key(self, server: Server, i: int, q: int) -> float:
         """What the rule compares."""
@@ -372,5 +392,5 @@ def assert_agrees(policy: rota.simulation.FleetPolicy, given: Given, seed: int =
     log = engine_log(policy, given, seed, cuts=cuts)
     expected = FleetReference(policy, np.random.SeedSequence(seed), guide=log).simulate(given)
     for k, (have, want) in enumerate(itertools.zip_longest(log, expected)):
-        assert have == want, f"entry {k} after {log[max(k - 6, 0) : k]}"
+        assert have == want, f"entry {k} is {have}, should be {want}, after {log[max(k - 6, 0) : k]}"
     return log

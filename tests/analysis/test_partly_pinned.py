@@ -60,9 +60,14 @@ def test_unstable():
 
 
 def test_simulated():
-    """A simulation of the server that turns, and of one schedule on one server for the pinned slots, agrees within its interval."""
+    """Simulations of both parts, the pinned slots of the fleet and the server that turns, agree within their intervals."""
     policy = rota.PartlyPinned(PINNED, [0, 1], [None, ROTA], SPLIT)
     answer = rota.analyze(FLEET, policy)
+    with pytest.raises(rota.Infeasible, match="are not simulated as a whole"):
+        rota.simulate(FLEET, policy)
+    slots = rota.simulate(policy.pinned_fleet(FLEET), policy.pinned, jobs=300_000, seed=1)
+    assert abs(slots.mean_response_time - answer.slots.mean_response_time) < 2 * slots.interval
+    assert slots.interval < 0.05 * slots.mean_response_time
     turning = rota.simulate(policy.server(FLEET, 1), ROTA, jobs=300_000, seed=1)
     assert abs(turning.mean_response_time - answer.servers[1].mean_response_time) < 2 * turning.interval
     assert turning.interval < 0.05 * turning.mean_response_time

@@ -22,12 +22,11 @@ import numpy as np
 
 from rota.arrays import Array, Int
 from rota.capacity.fleet_search import FleetSearch, KindPricing, deadline
-from rota.capacity.load import Load, Progress, _compile, _frozen, _normalised
+from rota.capacity.load import Load, Progress, _compile, _frozen, _normalised, check_limits, packing_in_words
 from rota.capacity.load import system_load as server_load
 from rota.capacity.packing import make_maximal
 from rota.capacity.units import integer_units
 from rota.display import html_lines, html_table, html_title, jobs_together, number
-from rota.errors import BadSpec, Problem
 from rota.model import Fleet, System
 
 __all__ = ["FleetLoad", "system_load"]
@@ -115,14 +114,7 @@ class FleetLoad:
         sentences += self._in_words_one_more()
         if self.gap > 1e-4:
             return "\n".join(sentences)
-        loss = 1 - self.fluid_load / self.load
-        if loss < 1e-6:
-            sentences.append("No capacity is lost to packing.")
-        else:
-            sentences.append(
-                f"Packing whole jobs costs {loss:.1%} of the capacity: if jobs could be split, the load would be {self.fluid_load:.4g}."
-            )
-        return "\n".join(sentences)
+        return "\n".join([*sentences, packing_in_words(self.load, self.fluid_load)])
 
     def _in_words_one_more(self) -> list[str]:
         """What one more server is worth, for the kinds of which it is worth most."""
@@ -179,10 +171,7 @@ def system_load(
     """
     if not isinstance(system, Fleet):
         return server_load(system, gap=gap, time_limit_s=time_limit_s, progress=progress)
-    if not (np.isfinite(gap) and gap >= 0):
-        raise BadSpec([Problem("gap", "must be finite and not negative", gap)])
-    if time_limit_s is not None and not time_limit_s >= 0:
-        raise BadSpec([Problem("time_limit", "must not be negative", time_limit_s)])
+    check_limits(gap, time_limit_s)
     _compile()
     began = time.perf_counter()
     left = deadline(time_limit_s, began)

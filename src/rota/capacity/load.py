@@ -127,16 +127,9 @@ class Load:
             f"and it accounts for {self.resource_share[r]:.0%} of the limit."
         )
         sentences.append(f"Type {kind!r} causes more of the load than any other: {self.type_share[i]:.0%}.")
-        loss = 1 - self.fluid_load / self.load
         if self.gap > 1e-4:
             return "\n".join(sentences)
-        if loss < 1e-6:
-            sentences.append("No capacity is lost to packing.")
-        else:
-            sentences.append(
-                f"Packing whole jobs costs {loss:.1%} of the capacity: if jobs could be split, the load would be {self.fluid_load:.4g}."
-            )
-        return "\n".join(sentences)
+        return "\n".join([*sentences, packing_in_words(self.load, self.fluid_load)])
 
     def __repr__(self) -> str:
         return f"<Load {self.load:.9g}, gap {self.gap:.1e}, {len(self.weights)} candidates>"
@@ -175,10 +168,7 @@ def system_load(
     Stops when the relative gap is at most `gap`, when `time_limit_s` is over, or on Ctrl-C; `Load.gap` is always what was proved by
     then.
     """
-    if not (np.isfinite(gap) and gap >= 0):
-        raise BadSpec([Problem("gap", "must be finite and not negative", gap)])
-    if time_limit_s is not None and not time_limit_s >= 0:
-        raise BadSpec([Problem("time_limit", "must not be negative", time_limit_s)])
+    check_limits(gap, time_limit_s)
     _compile()
     start = time.perf_counter()
     search = _Search(system)
@@ -223,6 +213,22 @@ def _is_interrupt(error: BaseException | None) -> bool:
 
 def _deadline(start: float, time_limit_s: float | None) -> float:
     return np.inf if time_limit_s is None else start + time_limit_s
+
+
+def check_limits(gap: float, time_limit_s: float | None) -> None:
+    """Raises `BadSpec` unless these can end a search."""
+    if not (np.isfinite(gap) and gap >= 0):
+        raise BadSpec([Problem("gap", "must be finite and not negative", gap)])
+    if time_limit_s is not None and not time_limit_s >= 0:
+        raise BadSpec([Problem("time_limit", "must not be negative", time_limit_s)])
+
+
+def packing_in_words(load: float, fluid_load: float) -> str:
+    """What whole jobs cost, against jobs that could be split at will."""
+    loss = 1 - fluid_load / load
+    if loss < 1e-6:
+        return "No capacity is lost to packing."
+    return f"Packing whole jobs costs {loss:.1%} of the capacity: if jobs could be split, the load would be {fluid_load:.4g}."
 
 
 def check_load(load: object, system: System) -> None:

@@ -41,7 +41,7 @@ def fleet(
     each
         What every machine has of resources that the list does not tell, as disk=1.
     load
-        The load of the fleet to scale arrivals to; it is told how to bring the trace to it.
+        The load of the fleet to scale arrivals to; says how to bring the trace to it.
     """
     check_output(output, force, stdout=True)
     if output == STDOUT and json:

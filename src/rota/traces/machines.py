@@ -128,7 +128,7 @@ def _openb(rows: pl.DataFrame) -> Machines:
 
 
 def _after_events(rows: pl.DataFrame, removed: set[str]) -> Machines:
-    """The machines that the last event of each leaves, with the last amounts that were told."""
+    """The machines that the last event of each leaves, with the last amounts that were given."""
     rows = rows.with_columns(_amount("cpu"), _amount("memory"), pl.col("time").cast(pl.Float64), pl.col("event").str.strip_chars())
     amounts = [pl.col(name).drop_nulls().last() for name in ("cpu", "memory")]
     label = pl.col("model").drop_nulls().last() if "model" in rows.columns else pl.lit("")

@@ -229,6 +229,7 @@ def _fleet_state(
         working=working.astype(np.int64),
         present=zeros(M, K),
         total=zeros(M),
+        coming=zeros(M),
         local=local,
         types=types,
         need=need,

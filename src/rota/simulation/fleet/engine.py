@@ -274,7 +274,7 @@ def admit(
     if ends_batch(fleet, server, tally_like):
         close_batch(fleet, tally_like)
     if m >= 0:
-        send(fleet, server, job, m)
+        send(fleet, looking, server, job, m)
     else:
         wait_for_server(fleet, server, job, q)
 
@@ -330,19 +330,27 @@ def hold(fleet: FleetState, server: Server, i: int, size: float, estimate: float
 
 @kernel
 def wait_for_server(fleet: FleetState, server: Server, job: int, q: int) -> None:
-    """A job joins the end of a queue for servers."""
-    last = fleet.held_last[q]
-    server.jobs[job]["newer"] = -1
-    if last >= 0:
-        server.jobs[last]["newer"] = job
+    """A job joins a queue for servers, in order of arrival: mostly at the end; near the front if it comes back from a server."""
+    jobs, last, number = server.jobs, fleet.held_last[q], server.jobs[job]["sequence"]
+    before = last
+    if last >= 0 and jobs[last]["sequence"] > number:
+        before, following = -1, fleet.held_first[q]
+        while jobs[following]["sequence"] < number:
+            before, following = following, jobs[following]["newer"]
+    jobs[job]["newer"] = jobs[before]["newer"] if before >= 0 else fleet.held_first[q]
+    if before >= 0:
+        jobs[before]["newer"] = job
     else:
         fleet.held_first[q] = job
-    fleet.held_last[q] = job
+    if before == last:
+        fleet.held_last[q] = job
 
 
 @kernel
-def send(fleet: FleetState, server: Server, job: int, m: int) -> None:
+def send(fleet: FleetState, looking: FleetState, server: Server, job: int, m: int) -> None:
     """A job goes on its way to a server. All take equally long, so the first is the first to reach its server."""
+    count_coming(fleet, m, server.jobs[job]["kind"], 1)
+    look(fleet, looking, m)
     fleet.place[job] = m
     server.jobs[job]["finish"] = fleet.clock[0] + fleet.times[DELAY]
     server.jobs[job]["newer"] = -1
@@ -412,6 +420,14 @@ def next_held(fleet: FleetState, server: Server, q: int) -> int:
     return int(job)
 
 
+@kernel
+def count_coming(fleet: FleetState, m: int, i: int, change: int) -> None:
+    """Counts a job that is on its way to a server."""
+    fleet.coming[m] += change
+    fleet.total[m] += change
+    fleet.present[m, i] += change
+
+
 @large_kernel
 def reach(fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, job: int, logging: bool) -> None:
     """The first job on its way reaches its server; if that has failed meanwhile, it is dispatched again."""
@@ -419,6 +435,7 @@ def reach(fleet: FleetState, looking: FleetState, state_like: Any, server: Serve
     if fleet.numbers[TRANSIT_FIRST] < 0:
         fleet.numbers[TRANSIT_LAST] = -1
     m = int(fleet.place[job])
+    count_coming(fleet, m, server.jobs[job]["kind"], -1)
     if fleet.up[m] == 1:
         deliver(fleet, looking, state_like, server, tally_like, job, m, logging)
     else:
@@ -439,7 +456,7 @@ def dispatch_again(
     elif fleet.times[DELAY] == 0.0:
         deliver(fleet, looking, state_like, server, tally_like, job, m, logging)
     else:
-        send(fleet, server, job, m)
+        send(fleet, looking, server, job, m)
 
 
 # ---------------------------------------------------------------------------------------------------------------- failures
@@ -632,14 +649,14 @@ def check_all(fleet: FleetState, state_like: Any, server: Server) -> None:
         here = 0
         for k in range(state.target.shape[0]):
             here += state.system[k]
-            if fleet.present[m, fleet.types[fleet.kind[m], k]] != state.system[k]:
+            if fleet.present[m, fleet.types[fleet.kind[m], k]] < state.system[k]:
                 raise AssertionError("the dispatcher's count of jobs is wrong")
             job = state.oldest[k]
             while job >= 0:
                 if fleet.place[job] != m:
                     raise AssertionError("a job is at another server")
                 job = state.newer[job]
-        if fleet.total[m] != here or (here > 0 and fleet.up[m] == 0):
+        if fleet.total[m] != here + fleet.coming[m] or (here > 0 and fleet.up[m] == 0):
             raise AssertionError("jobs are at a server that has failed, or were not counted")
         inside += here
     if running != in_service(server):

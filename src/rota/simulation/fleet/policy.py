@@ -123,10 +123,12 @@ def as_fleet_policy(
     """
     planned = fleet_plan_at(policy, fleet) if isinstance(policy, str | Path) else None
     if planned is not None:
-        design, dispatch = planned.policy, planned.dispatch if dispatch is None else dispatch
-        if isinstance(design, PartlyPinned):
-            raise Infeasible("partly pinned servers are analyzed (rota.analyze) and not simulated: take pinned or split ones")
-        policy = design
+        policy, dispatch = planned.policy, planned.dispatch if dispatch is None else dispatch
+    if isinstance(policy, PartlyPinned):
+        raise Infeasible(
+            "partly pinned servers are not simulated as a whole: rota.analyze gives their exact response times. Their parts can be: "
+            "policy.pinned on policy.pinned_fleet(fleet), and a rota on policy.server(fleet, kind)"
+        )
     if isinstance(policy, str) and policy in _FLEET_DESIGNS:
         policy = getattr(import_module("rota.design"), _FLEET_DESIGNS[policy])(fleet)
     natural = {Pinned: Dispatch("pinned"), Split: Dispatch("random")}.get(type(policy))

@@ -87,8 +87,9 @@ class FleetState(NamedTuple):
     first: Int  # (C+1,) servers of kind c are first[c] … first[c+1] − 1
     up: Int  # (M,) 1 unless it has failed
     working: Int  # (C,) servers of a kind that have not failed
-    present: Int  # (M, K) jobs of a type at a server
-    total: Int  # (M,) jobs at a server
+    present: Int  # (M, K) jobs of a type at a server, and on their way there
+    total: Int  # (M,) of all types
+    coming: Int  # (M,) those on their way
     local: Int  # (C, K) the number of a type on a kind, −1 if it cannot run there
     types: Int  # (C, K) the type that has this number on a kind
     need: Int  # (C, K, R) what a job of a type needs of each resource of a kind, in the units of its server
@@ -165,8 +166,8 @@ def fits_now(fleet: FleetState, m: int, i: int) -> bool:
 
 @kernel
 def has_room(fleet: FleetState, m: int, i: int) -> bool:
-    """Whether one more job of a type fits a server, and none of it waits there."""
-    return waiting(fleet, m, i) == 0 and fits_now(fleet, m, i)
+    """Whether one more job of a type fits a server, none of it waits there, and no job is on its way there."""
+    return bool(fleet.coming[m] == 0 and waiting(fleet, m, i) == 0 and fits_now(fleet, m, i))
 
 
 @kernel
