@@ -62,7 +62,7 @@ def test_one_policy_for_all_servers():
     plan = FleetPlanFile.of(example(), rota.FirstFit(), rota.Dispatch("jsq"), 0.66)
     assert plan.policy == {"small": rota.FirstFit(), "gpu": rota.FirstFit()}
     raw = json.loads(fleet_plan_file_to_json(plan))
-    assert raw["policy"]["policies"]["gpu"] == {"rota_policy": 1, "policy": "first-fit"}
+    assert raw["policies"]["gpu"] == {"rota_policy": 1, "policy": "first-fit"}
     assert raw["dispatch"] == {"rule": "jsq"}
 
 
@@ -71,7 +71,19 @@ def good(**changes):
     return json.loads(fleet_plan_file_to_json(FleetPlanFile.of(example(), rota.FirstFit(), rota.Dispatch("jsq")))) | changes
 
 
-HELD = {"kind": "small", "count": 6, "jobs": {"query": 3}}
+PINNED = {
+    "rota_policy": 1,
+    "policy": "pinned",
+    "kind": [0],
+    "candidates": [[0, 0, 3, 0]],
+    "servers": [41],
+    "split": [[0, 1, 1, 1], [1, 0, 0, 0]],
+}
+
+
+def without(name, **changes):
+    """The same without an entry."""
+    return {key: value for key, value in good(**changes).items() if key != name}
 
 
 @pytest.mark.parametrize(
@@ -83,29 +95,11 @@ HELD = {"kind": "small", "count": 6, "jobs": {"query": 3}}
         ({"predicted": {"train": 3}}, "predicted", "must be a table of numbers per type"),
         ({"dispatch": {"rule": "nearest"}}, "dispatch.rule", "must be one of"),
         ({"dispatch": {"rule": "jsq", "e": 1}}, "dispatch.e", "is not a known key"),
-        ({"policy": {"by": "server"}}, "policy.by", "must be one of kind, pinned, split"),
-        ({"policy": {"by": "kind"}}, "policy.policies", "is missing"),
-        ({"policy": {"by": "kind", "policies": {}, "split": {}}}, "policy.split", "is not a known key"),
-        ({"policy": {"by": "kind", "policies": 3}}, "policy.policies", "must be a table"),
-        (
-            {"policy": {"by": "kind", "policies": {"large": None}}},
-            "policy.policies.large",
-            "no such kind of server (there are: small, gpu)",
-        ),
-        ({"policy": {"by": "kind", "policies": {}}}, "policy.policies.small", "needs a policy: jobs can run there"),
-        ({"policy": {"by": "pinned", "servers": 3, "split": {}}}, "policy.servers", "must be a list of tables"),
-        ({"policy": {"by": "pinned", "servers": [{"kind": "small"}], "split": {}}}, "policy.servers", "must be a list of tables"),
-        ({"policy": {"by": "pinned", "servers": [HELD | {"count": "6"}], "split": {}}}, "policy.servers.0", "must be a list of tables"),
-        ({"policy": {"by": "pinned", "servers": [HELD | {"kind": "large"}], "split": {}}}, "policy.servers.0.large", "no such kind"),
-        ({"policy": {"by": "pinned", "servers": [HELD | {"jobs": {"x": 1}}], "split": {}}}, "policy.servers.0.jobs.x", "no such type"),
-        ({"policy": {"by": "pinned", "servers": [HELD | {"count": 41}], "split": {}}}, "pinned.servers", "uses more servers"),
-        ({"policy": {"by": "pinned", "servers": [HELD], "split": []}}, "policy.split", "must be a table by kind and type"),
-        ({"policy": {"by": "pinned", "servers": [HELD], "split": {"small": {"x": 1}}}}, "policy.split.small.x", "no such type"),
-        (
-            {"policy": {"by": "split", "policies": {"small": {"rota_policy": 1, "policy": "fcfs"}}, "split": {}}},
-            "policy.policies.small",
-            "must be an MSR policy, or null",
-        ),
+        ({"policies": 3}, "policies", "must be a table"),
+        ({"policies": {"large": None}}, "policies.large", "no such kind of server (there are: small, gpu)"),
+        ({"policies": {}}, "policies.small", "needs a policy: jobs can run there"),
+        ({"policy": PINNED}, "policies", "is needed, or policy, and only one of them"),
+        ({"policies": {"small": {"rota_policy": 1, "policy": "sleep"}, "gpu": None}}, "policies.gpu", "needs a policy"),
     ],
 )
 def test_what_is_wrong_is_said(changes, place, rule):
@@ -115,6 +109,30 @@ def test_what_is_wrong_is_said(changes, place, rule):
     assert told.value.problems[0].place == place
     assert rule in told.value.problems[0].rule
     assert "plan.json" in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("policy", "place", "rule"),
+    [
+        (PINNED, "pinned.servers", "uses more servers of kind 'small' than the 40 there are"),
+        (PINNED | {"candidates": [[0, 0, 4, 0]]}, "pinned.candidates", "does not fit"),
+        (PINNED | {"split": [[1, 1, 1, 1]]}, "pinned", "is for another fleet"),
+        ({"rota_policy": 1, "policy": "split", "policies": [None], "split": [[1, 1, 1, 1]]}, "split", "is for another fleet"),
+        ({"rota_policy": 1, "policy": "first-fit"}, "policy", "must be one of pinned, split, partly-pinned"),
+    ],
+)
+def test_designs_that_do_not_fit(policy, place, rule):
+    """They are refused when the file is read."""
+    with pytest.raises(rota.BadSpec) as told:
+        fleet_plan_file_from_json(json.dumps(without("policies", policy=policy)))
+    assert told.value.problems[0].place == place
+    assert rule in told.value.problems[0].rule
+
+
+def test_a_policy_is_needed():
+    """By kind, or a design."""
+    with pytest.raises(rota.BadSpec, match="is needed, or policy"):
+        fleet_plan_file_from_json(json.dumps(without("policies")))
 
 
 @pytest.mark.parametrize("text", ["3", "{}", '{"rota_plan": 1}', "no JSON"])

@@ -42,7 +42,7 @@ def test_its_numbers(plan, page):
         plan.recommended_name,
         f"{plan.load.load:.6f}",
         "What to buy next",
-        "Target render=2 h",
+        "Target type2=1.2 min",
         "rota plan fleet.toml --jobs 20000",
     ):
         assert text in page

@@ -150,7 +150,7 @@ def _print_servers(found: FleetPlan) -> None:
         left=(0, 5),
     )
     print_table(
-        f"Other numbers of servers, {found.grid_jobs:,} jobs each",
+        f"Other numbers of servers, {max(found.by_servers['jobs']):,} jobs each",
         ["servers", *fleet.kinds, "load", "bound", "pinned, exact", "simulated", "±"],
         [
             (

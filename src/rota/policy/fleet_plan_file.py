@@ -1,13 +1,11 @@
 """Plans of fleets as files: the fleet, what its servers run, and the dispatch rule, in one JSON object that a person can read.
 
 { "rota_fleet_plan": 1, "fleet": { "servers": { … }, "jobs": { … } }, "load": 0.66, "dispatch": { "rule": "least-wait" },
-  "policy": { "by": "kind", "policies": { "small": { "rota_policy": 1, … }, "gpu": { … } } },
+  "policies": { "small": { "rota_policy": 1, "policy": "first-fit" }, "gpu": { … } },
   "predicted": { "train": { "mean": 4.2, "p50": 2.9, "p95": 12.1, "p99": 18.6 } } }
 
-`fleet` has the tables of the spec; times are in its unit. Designs of the whole fleet have other forms of `policy`:
-
-{ "by": "pinned", "servers": [ { "kind": "small", "count": 6, "jobs": { "query": 3 } } ], "split": { "small": { "query": 1.0 } } }
-{ "by": "split", "policies": { "small": { … }, "gpu": null }, "split": { "small": { "query": 1.0 } } }
+`fleet` has the tables of the spec; times are in its unit. A design of the whole fleet stands under `policy` in place of `policies`
+(`rota.policy.fleet_files`).
 """
 
 from __future__ import annotations
@@ -18,17 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rota.arguments import is_real, parse_json, read_text
-from rota.arrays import Array
 from rota.errors import BadSpec, Problem, version_problem
 from rota.model import Dispatch, Fleet
 from rota.model.dispatch import make_dispatch
 from rota.model.fleet_tables import dispatch_to_dict, fleet_from_dict, fleet_to_dict
 from rota.policy.codec import policy_from_dict, policy_to_dict
-from rota.policy.msr import MSR
-from rota.policy.pinned import Pinned
+from rota.policy.fleet_files import FleetDesign, fleet_policy_from_dict, fleet_policy_to_dict
 from rota.policy.plan_file import is_predicted, with_names
 from rota.policy.registry import Policy
 from rota.policy.split import Split
@@ -54,7 +48,7 @@ class FleetPlanFile:
     """
 
     fleet: Fleet
-    policy: Mapping[str, Policy | None] | Pinned | Split
+    policy: Mapping[str, Policy | None] | FleetDesign
     dispatch: Dispatch
     load: float | None = None
     predicted: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -63,7 +57,7 @@ class FleetPlanFile:
     def of(
         cls,
         fleet: Fleet,
-        policy: Policy | Mapping[str, Policy | None] | Pinned | Split,
+        policy: Policy | Mapping[str, Policy | None] | FleetDesign,
         dispatch: Dispatch,
         load: float | None = None,
         predicted: dict[str, dict[str, float]] | None = None,
@@ -81,7 +75,7 @@ def fleet_plan_file_to_json(plan: FleetPlanFile) -> str:
         "fleet": fleet_to_dict(plan.fleet),
         "load": plan.load,
         "dispatch": dispatch_to_dict(plan.dispatch),
-        "policy": _policy_to_dict(plan.fleet, plan.policy),
+        **_policy_to_dict(plan.fleet, plan.policy),
         "predicted": plan.predicted,
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
@@ -96,9 +90,11 @@ def fleet_plan_file_from_json(text: str, source: str | None = None) -> FleetPlan
     version = raw["rota_fleet_plan"]
     if wrong := version_problem("rota_fleet_plan", version, FLEET_PLAN_VERSION, "rota plan FLEET.toml makes a new one"):
         raise BadSpec([wrong], source)
-    known = {"rota_fleet_plan", "fleet", "load", "dispatch", "policy", "predicted"}
+    known = {"rota_fleet_plan", "fleet", "load", "dispatch", "policy", "policies", "predicted"}
     problems = [Problem(name, "is not a known key") for name in raw if name not in known]
-    problems += [Problem(name, "is missing") for name in ("fleet", "dispatch", "policy") if not isinstance(raw.get(name), dict)]
+    problems += [Problem(name, "is missing") for name in ("fleet", "dispatch") if not isinstance(raw.get(name), dict)]
+    if ("policy" in raw) == ("policies" in raw):
+        problems.append(Problem("policies", "is needed, or policy, and only one of them"))
     predicted = raw.get("predicted", {})
     if not is_predicted(predicted):
         problems.append(Problem("predicted", "must be a table of numbers per type"))
@@ -111,7 +107,7 @@ def fleet_plan_file_from_json(text: str, source: str | None = None) -> FleetPlan
     try:
         fleet = fleet_from_dict(raw["fleet"])
         dispatch = make_dispatch(**{"rule": None} | raw["dispatch"])
-        policy = _policy_from_dict(fleet, raw["policy"])
+        policy = _policy_from_dict(fleet, raw)
     except BadSpec as error:
         raise BadSpec(error.problems, source) from None
     return FleetPlanFile(fleet, policy, dispatch, raw.get("load"), predicted)
@@ -141,96 +137,36 @@ def fleet_plan_at(path: str | Path, fleet: Fleet) -> FleetPlanFile | None:
 # ------------------------------------------------------------------------------------------------------------ what servers run
 
 
-def _policy_to_dict(fleet: Fleet, policy: Mapping[str, Policy | None] | Pinned | Split) -> dict[str, Any]:
-    if isinstance(policy, Pinned):
-        rows = zip(policy.kind.tolist(), policy.servers.tolist(), policy.candidates.tolist(), strict=True)
-        held = [{"kind": fleet.kinds[c], "count": n, "jobs": _named(fleet.names, row)} for c, n, row in rows]
-        return {"by": "pinned", "servers": held, "split": _split_to_dict(fleet, policy.split)}
-    if isinstance(policy, Split):
-        rotas = dict(zip(fleet.kinds, policy.policies, strict=True))
-        written = {kind: _of_kind(fleet, kind, rota) for kind, rota in rotas.items()}
-        return {"by": "split", "policies": written, "split": _split_to_dict(fleet, policy.split)}
-    return {"by": "kind", "policies": {kind: _of_kind(fleet, kind, one) for kind, one in policy.items()}}
+def _policy_to_dict(fleet: Fleet, policy: Mapping[str, Policy | None] | FleetDesign) -> dict[str, Any]:
+    """The entry of the file: `policy`, a design of the whole fleet, or `policies` by kind, with the names of the types that run there."""
+    if isinstance(policy, FleetDesign):
+        return {"policy": fleet_policy_to_dict(policy)}
+    written = {kind: None if one is None else policy_to_dict(with_names(one, fleet.server(kind).names)) for kind, one in policy.items()}
+    return {"policies": written}
 
 
-def _of_kind(fleet: Fleet, kind: str, policy: Policy | None) -> dict[str, Any] | None:
-    """The policy of a server of a kind, with the names of the types that can run there."""
-    return None if policy is None else policy_to_dict(with_names(policy, fleet.server(kind).names))
-
-
-def _named(names: tuple[str, ...], values: list[Any]) -> dict[str, Any]:
-    return {name: value for name, value in zip(names, values, strict=True) if value}
-
-
-def _split_to_dict(fleet: Fleet, split: Array) -> dict[str, dict[str, float]]:
-    return {kind: _named(fleet.names, row) for kind, row in zip(fleet.kinds, split.tolist(), strict=True)}
-
-
-def _policy_from_dict(fleet: Fleet, raw: dict[str, Any]) -> Mapping[str, Policy | None] | Pinned | Split:
-    keys = {"kind": {"policies"}, "pinned": {"servers", "split"}, "split": {"policies", "split"}}
-    by = raw.get("by")
-    if by not in keys:
-        raise BadSpec([Problem("policy.by", f"must be one of {', '.join(keys)}", by)])
-    problems = [Problem(f"policy.{name}", "is not a known key") for name in raw if name not in keys[by] | {"by"}]
-    problems += [Problem(f"policy.{name}", "is missing") for name in sorted(keys[by]) if name not in raw]
+def _policy_from_dict(fleet: Fleet, raw: dict[str, Any]) -> Mapping[str, Policy | None] | FleetDesign:
+    if "policy" in raw:
+        design = fleet_policy_from_dict(raw["policy"])
+        _check_design(fleet, design)
+        return design
+    by_kind = raw["policies"]
+    if not isinstance(by_kind, dict):
+        raise BadSpec([Problem("policies", "must be a table with a policy for each kind of server", by_kind)])
+    known = f"no such kind of server (there are: {', '.join(fleet.kinds)})"
+    problems = [Problem(f"policies.{kind}", known) for kind in by_kind if kind not in fleet.kinds]
+    for c, kind in enumerate(fleet.kinds):
+        if by_kind.get(kind) is None and fleet.runs[c].any():
+            problems.append(Problem(f"policies.{kind}", "needs a policy: jobs can run there"))
     if problems:
         raise BadSpec(problems)
-    if by == "kind":
-        found = _policies(fleet, raw["policies"])
-        if lacking := [kind for kind, policy in found.items() if policy is None and fleet.runs[fleet.kinds.index(kind)].any()]:
-            raise BadSpec([Problem(f"policy.policies.{kind}", "needs a policy: jobs can run there") for kind in lacking])
-        return found
-    split = _table(fleet, raw["split"], "policy.split")
-    if by == "pinned":
-        pinned = _pinned(fleet, raw["servers"], split)
-        pinned.check(fleet)
-        return pinned
-    rotas = _policies(fleet, raw["policies"])
-    if strays := [kind for kind, policy in rotas.items() if not (policy is None or isinstance(policy, MSR))]:
-        raise BadSpec([Problem(f"policy.policies.{kind}", "must be an MSR policy, or null") for kind in strays])
-    return Split([rotas[kind] for kind in fleet.kinds], split)  # type: ignore[misc]  # rotas, as was checked above
+    return {kind: None if by_kind.get(kind) is None else policy_from_dict(by_kind[kind]) for kind in fleet.kinds}
 
 
-def _policies(fleet: Fleet, raw: object) -> dict[str, Policy | None]:
-    """The policy of each kind; None for a kind that has none."""
-    if not isinstance(raw, dict):
-        raise BadSpec([Problem("policy.policies", "must be a table with a policy for each kind of server", raw)])
-    _check_kinds(fleet, raw, "policy.policies")
-    return {kind: None if raw.get(kind) is None else policy_from_dict(raw[kind]) for kind in fleet.kinds}
-
-
-def _pinned(fleet: Fleet, raw: object, split: Array) -> Pinned:
-    rule = 'must be a list of tables as {"kind": "small", "count": 6, "jobs": {"query": 3}}'
-    if not (isinstance(raw, list) and all(isinstance(row, dict) and set(row) == {"kind", "count", "jobs"} for row in raw)):
-        raise BadSpec([Problem("policy.servers", rule, raw)])
-    kinds, counts, schedules = [], [], np.zeros((len(raw), len(fleet.names)))
-    for at, row in enumerate(raw):
-        place = f"policy.servers.{at}"
-        if not isinstance(row["kind"], str) or not is_real(row["count"]):
-            raise BadSpec([Problem(place, rule, row)])
-        _check_kinds(fleet, [row["kind"]], place)
-        kinds.append(fleet.kinds.index(row["kind"]))
-        counts.append(row["count"])
-        schedules[at] = _numbers(fleet, row["jobs"], f"{place}.jobs")
-    return Pinned(kinds, schedules, counts, split)
-
-
-def _table(fleet: Fleet, raw: object, place: str) -> Array:
-    """Numbers by kind and type (C, K); 0 for those that are left out."""
-    if not isinstance(raw, dict):
-        raise BadSpec([Problem(place, "must be a table by kind and type", raw)])
-    _check_kinds(fleet, raw, place)
-    return np.array([_numbers(fleet, raw.get(kind, {}), f"{place}.{kind}") for kind in fleet.kinds])
-
-
-def _numbers(fleet: Fleet, raw: object, place: str) -> list[float]:
-    if not (isinstance(raw, dict) and all(is_real(value) for value in raw.values())):
-        raise BadSpec([Problem(place, "must be a table of numbers by type", raw)])
-    if strays := [name for name in raw if name not in fleet.names]:
-        raise BadSpec([Problem(f"{place}.{name}", f"no such type (there are: {', '.join(fleet.names)})") for name in strays])
-    return [float(raw.get(name, 0.0)) for name in fleet.names]
-
-
-def _check_kinds(fleet: Fleet, names: Any, place: str) -> None:
-    if strays := [name for name in names if name not in fleet.kinds]:
-        raise BadSpec([Problem(f"{place}.{name}", f"no such kind of server (there are: {', '.join(fleet.kinds)})") for name in strays])
+def _check_design(fleet: Fleet, design: FleetDesign) -> None:
+    """Raises `BadSpec` unless a design fits the fleet."""
+    if isinstance(design, Split):
+        for c in range(len(fleet.kinds)):
+            design.server(fleet, c) if fleet.runs[c].any() else None
+    else:
+        design.check(fleet)

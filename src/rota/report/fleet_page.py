@@ -48,7 +48,7 @@ def fleet_plan_html(plan: FleetPlan, *, source: str = "the fleet", command: str 
         "split": fleet_split(plan.fleet, _split(plan), said=f"under {plan.recommended_name}, simulated"),
         "servers": means_against_servers(plan),
     }
-    body = "\n".join(
+    content = "\n".join(
         [
             _answer(plan, source),
             _fleet(plan),
@@ -58,7 +58,7 @@ def fleet_plan_html(plan: FleetPlan, *, source: str = "the fleet", command: str 
             _how(plan, command or f"rota plan {source} --jobs {plan.jobs} --seed {plan.seed}", spec or plan.fleet.to_toml()),
         ]
     )
-    return whole_page(f"Plan for {source}", body, charts)
+    return whole_page(f"Plan for {source}", content, charts)
 
 
 # ---------------------------------------------------------------------------------------------------------------- the answer
@@ -223,7 +223,7 @@ def _servers(plan: FleetPlan) -> str:
 {buying}
 {targets}
 <h2>If there were fewer servers, or more</h2>
-<p>The same arrivals with other numbers of servers, {plan.grid_jobs:,} jobs for each but today's.
+<p>The same arrivals with other numbers of servers, {max(plan.by_servers["jobs"]):,} jobs for each.
 Pinned servers are designed anew for each.</p>
 {chart_place("servers")}
 {html_table(head, rows, left=(0, 1), chosen=today)}
@@ -254,7 +254,7 @@ def _targets(plan: FleetPlan) -> str:
 def _how(plan: FleetPlan, command: str, spec: str) -> str:
     facts = {
         "command": f"<code>{escape(command)}</code>",
-        "jobs": f"{plan.jobs:,} per policy and rule, {plan.grid_jobs:,} for every other number of servers",
+        "jobs": f"{plan.jobs:,} per policy and rule, {max(plan.by_servers['jobs']):,} for every other number of servers",
         "seed": str(plan.seed),
         "warm-up": f"the first {plan.result.warmup:.0%} of each run",
         "computed in": f"{plan.time_s:.0f} s",

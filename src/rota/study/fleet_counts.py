@@ -79,11 +79,11 @@ def enough_servers(
     return min(found, key=lambda counts: (sum(counts), counts), default=None)
 
 
-def _fewer(counts: Counts, floor: Counts, test: Callable[[Counts], bool], order: Sequence[int], guess: Counts | None) -> Counts:
-    """As few of each kind as the others allow, kind after kind, but not below the floor."""
+def _fewer(counts: Counts, least: Counts, test: Callable[[Counts], bool], order: Sequence[int], guess: Counts | None) -> Counts:
+    """As few of each kind as the others allow, kind after kind, but not below the least."""
     for c in order:
         start = counts[c] if guess is None else min(guess[c], counts[c])
-        n = least_count(lambda n, c=c, at=counts: test(_with(at, c, n)), floor[c], counts[c], start)  # type: ignore[misc]
+        n = least_count(lambda n, c=c, at=counts: test(_with(at, c, n)), least[c], counts[c], start)  # type: ignore[misc]
         assert n is not None  # the present count passes
         counts = _with(counts, c, n)
     return counts

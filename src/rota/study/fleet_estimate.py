@@ -32,12 +32,16 @@ _OF_A_TYPE = 150  # jobs of the rarest type in each run: below 100 there is no m
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Mean response times of each type (K,) and of all jobs, with 95 % half-widths; not a number where a run had no mean."""
+    """Mean response times of each type (K,) and of all jobs, with 95 % half-widths; not a number where a run had no mean.
+
+    `jobs`: of all runs together.
+    """
 
     response_time: Array
     response_time_interval: Array
     mean_response_time: float
     interval: float
+    jobs: int
 
 
 def estimate(fleet: Fleet, option: FleetOption, *, jobs: int, seed: int, tell: Callable[[float], None]) -> Estimate:
@@ -72,4 +76,5 @@ def estimate_of(fleet: Fleet, results: Sequence[Result]) -> Estimate:
         response_time_interval=width * values.std(axis=0, ddof=1),
         mean_response_time=float(everything.mean()),
         interval=float(width * everything.std(ddof=1)),
+        jobs=sum(result.jobs for result in results),
     )

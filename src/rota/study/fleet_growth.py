@@ -97,13 +97,14 @@ def against_servers(load: FleetLoad, option: FleetOption, *, jobs: int, seed: in
         there = fleet.replace(count=list(counts))
         best = load if counts == own else system_load(there, time_limit_s=2.0)
         row: dict[str, Any] = {"servers": sum(counts), "count": list(counts), "today": counts == own, "load": best.load}
-        row |= {"pinned": None, "bound": None, "mean_response_time": None, "interval": None, "stable": False}
+        row |= {"pinned": None, "bound": None, "mean_response_time": None, "interval": None, "stable": False, "jobs": 0}
         if best.load < 1:
             row |= {"pinned": _pinned_mean(there, best), "bound": lower_bound(there, best)}
             with suppress(RotaError):  # a design that cannot be made for this size
                 made = redesigned(option, there, best, time_limit_s=_DESIGN_S)
                 mean = estimate(there, made, jobs=jobs, seed=seed, tell=partial(_tell, tell, k, len(sizes)))
                 known = not np.isnan(mean.mean_response_time)
+                row["jobs"] = mean.jobs
                 row |= {"stable": known, "mean_response_time": mean.mean_response_time, "interval": mean.interval} if known else {}
         rows.append(row)
     return rows

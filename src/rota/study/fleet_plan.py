@@ -47,8 +47,8 @@ class FleetPlan:
     why a design is not among them. `baseline` is the option that the file itself names by its dispatch rule, None if it has none.
 
     `lower_bound` holds for the mean response time of every dispatcher and policy; None where sizes or arrivals leave it unproved.
-    `one_more`: what one more server of each kind does. `by_servers`: the mean response time against the number of servers, on `grid_jobs`
-    jobs each.
+    `one_more`: what one more server of each kind does, on `grid_jobs` jobs. `by_servers`: the mean response time against the number of
+    servers, on as many jobs at least, from independent runs (`rota.study.fleet_estimate`).
     `enough`: how many servers keep the targets, None if none were given.
     """
 

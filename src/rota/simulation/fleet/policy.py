@@ -123,7 +123,7 @@ def as_fleet_policy(
     """
     planned = fleet_plan_at(policy, fleet) if isinstance(policy, str | Path) else None
     if planned is not None:
-        policy, dispatch = planned.policy, dispatch if dispatch is not None else planned.dispatch
+        policy, dispatch = planned.policy, planned.dispatch if dispatch is None else dispatch
     if isinstance(policy, PartlyPinned):
         raise Infeasible(
             "partly pinned servers are not simulated as a whole: rota.analyze gives their exact response times. Their parts can be: "
