@@ -205,10 +205,9 @@ def test_where_a_type_lacks_what():
         lambda fleet: rota.design_policy(fleet),
         lambda fleet: rota.list_schedules(fleet),
         lambda fleet: rota.build_process(fleet, rota.MSR([[1, 0, 0]], [1.0])),
-        lambda fleet: rota.plan(fleet),
         lambda fleet: rota.tune_adaptive(fleet),
     ],
-    ids=["design", "schedules", "process", "plan", "tune"],
+    ids=["design", "schedules", "process", "tune"],
 )
 def test_what_takes_one_server_refuses_a_fleet(verb):
     """With what can be done with a fleet instead."""

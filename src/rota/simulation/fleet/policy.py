@@ -123,7 +123,8 @@ def as_fleet_policy(
     """
     planned = fleet_plan_at(policy, fleet) if isinstance(policy, str | Path) else None
     if planned is not None:
-        policy, dispatch = planned.policy, planned.dispatch if dispatch is None else dispatch
+        policy = planned.policy  # type: ignore[assignment]  # partly pinned servers are refused next
+        dispatch = planned.dispatch if dispatch is None else dispatch
     if isinstance(policy, PartlyPinned):
         raise Infeasible(
             "partly pinned servers are not simulated as a whole: rota.analyze gives their exact response times. Their parts can be: "
