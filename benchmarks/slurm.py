@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-INTERVAL_S = 1.0
 NODES = 4
 
 
@@ -33,6 +32,7 @@ def run(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--load", type=float, default=0.85)
     parser.add_argument("--policy", default="adaptive", help="designed for the system, as rota plan does")
+    parser.add_argument("--interval", type=float, default=1.0, help="seconds between two looks of the controller")
     parser.add_argument("--pending", type=int, default=10_000, help="0: leave that part out")
     given = parser.parse_args(arguments)
     sys.path.append(str(Path(__file__).parents[1] / "tests"))
@@ -42,7 +42,7 @@ def run(arguments: Sequence[str] = ()) -> None:
         print(f"left out: {reason}")
         return
     if given.seeds:
-        _compare(given.minutes, given.seeds, given.load, given.policy)
+        _compare(given.minutes, given.seeds, given.load, given.policy, given.interval)
     if given.pending:
         _pending(given.pending)
 
@@ -65,7 +65,7 @@ def _system(load: float) -> Any:
 ASKS = [(1, 1000), (4, 4000), (2, 10000)]  # CPUs and MB of the types
 
 
-def _compare(minutes: float, seeds: int, load: float, policy: str) -> None:
+def _compare(minutes: float, seeds: int, load: float, policy: str, interval_s: float) -> None:
     from rota.policy import PlanFile, as_policy, plan_file_to_json
     from rota.slurm.simulated import PlayedJob, play
     from rota.slurm.world import Amounts, Node
@@ -74,7 +74,7 @@ def _compare(minutes: float, seeds: int, load: float, policy: str) -> None:
     chosen = as_policy(policy, system)
     plan = PlanFile(system, chosen)
     nodes = [Node(f"n{k + 1}", Amounts(8, 16000), Amounts(), "IDLE", ("main",)) for k in range(NODES)]
-    print(f"{NODES} nodes at load {load:g}, {minutes:g} minutes of arrivals, {policy}, a look every {INTERVAL_S:g} s")
+    print(f"{NODES} nodes at load {load:g}, {minutes:g} minutes of arrivals, {policy}, a look every {interval_s:g} s")
     print("mean response times in s; predicted: simulated with the measured lag; no lag: simulated without")
     print(f"{'seed':>4} {'jobs':>5} {'backfill':>9} {'Rota':>7} {'ratio':>6} {'predicted':>10} {'lag':>6} {'no lag':>7}")
     rows = []
@@ -87,13 +87,13 @@ def _compare(minutes: float, seeds: int, load: float, policy: str) -> None:
         sizes = np.maximum(np.round(random.exponential(1 / system.service_rate[kinds]), 2), 0.1)
         with ThreadPoolExecutor(2) as both:
             text = plan_file_to_json(plan)
-            slurm, rota = both.submit(_played, times, kinds, sizes, None), both.submit(_played, times, kinds, sizes, text)
+            slurm, rota = both.submit(_played, times, kinds, sizes, None, 0.0), both.submit(_played, times, kinds, sizes, text, interval_s)
             (backfill, _), (ours, beat) = slurm.result(), rota.result()
         jobs = [PlayedJob(str(k + 1), float(times[k]), Amounts(*ASKS[kinds[k]]), float(sizes[k])) for k in range(count)]
         lag = beat["lag_s"]
         predicted, without = (
             float((play(plan, nodes, jobs, interval_s=step, lag_s=delay)[1] - times).mean())
-            for step, delay in ((INTERVAL_S, lag), (0.02, 0.0))
+            for step, delay in ((interval_s, lag), (0.02, 0.0))
         )
         rows.append((backfill, ours, predicted))
         line = f"{seed:>4} {count:>5} {backfill:9.2f} {ours:7.2f} {ours / backfill:6.3f} {predicted:10.2f} {lag:6.2f} {without:7.2f}"
@@ -102,7 +102,7 @@ def _compare(minutes: float, seeds: int, load: float, policy: str) -> None:
     print(f"mean       {means[0]:9.2f} {means[1]:7.2f} {means[1] / means[0]:6.3f} {means[2]:10.2f}")
 
 
-def _played(times: Any, kinds: Any, sizes: Any, plan: str | None) -> tuple[float, dict[str, Any]]:
+def _played(times: Any, kinds: Any, sizes: Any, plan: str | None, interval_s: float) -> tuple[float, dict[str, Any]]:
     """The mean response time of the jobs on a cluster of its own, under this plan or under Slurm's own scheduler; the last heartbeat."""
     from slurm.cluster import running_cluster
     from slurm.real import HELD, Notes
@@ -113,7 +113,7 @@ def _played(times: Any, kinds: Any, sizes: Any, plan: str | None) -> tuple[float
         process = None
         if plan is not None:
             (directory / "plan.json").write_text(plan, encoding="utf-8")
-            words = [sys.executable, "-m", "rota.cli", "slurm", "run", "plan.json", "-p", "main", "--interval", str(INTERVAL_S)]
+            words = [sys.executable, "-m", "rota.cli", "slurm", "run", "plan.json", "-p", "main", "--interval", str(interval_s)]
             log = (directory / "rota.log").open("ab")
             process = subprocess.Popen([*words, "--heartbeat", str(beat)], cwd=directory, env=cluster.environment, stdout=log, stderr=log)
             cluster.wait_for("the controller", beat.exists)

@@ -49,7 +49,7 @@ ReturnToService=2
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
 SchedulerType=sched/backfill
-SchedulerParameters=batch_sched_delay=0,sched_min_interval=1,sched_interval=1,bf_interval=1{scheduler}
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=1,sched_interval=1,bf_interval=1
 PriorityType=priority/basic
 PreemptType=preempt/none
 JobCompType=jobcomp/filetxt
@@ -64,7 +64,7 @@ SlurmctldTimeout=10
 InactiveLimit=0
 KillWait=2
 Waittime=0
-{gres_types}NodeName=DEFAULT CPUs={cpus} RealMemory={memory_mb}{gres} State=UNKNOWN
+{gres_types}{job_submit}NodeName=DEFAULT CPUs={cpus} RealMemory={memory_mb}{gres} State=UNKNOWN
 NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first}-{last}]
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO DefMemPerCPU=1
 PartitionName=other Nodes=ALL Default=NO MaxTime=INFINITE State=UP OverSubscribe=NO DefMemPerCPU=1
@@ -169,9 +169,10 @@ def _free_ports(count: int) -> int:
 
 @contextmanager
 def running_cluster(
-    nodes: int = 4, *, cpus: int = 8, memory_mb: int = 16_000, gpus: int = 0, slurmd_timeout: int = 5, scheduler: str = ""
+    nodes: int = 4, *, cpus: int = 8, memory_mb: int = 16_000, gpus: int = 0, slurmd_timeout: int = 5, job_submit: str = ""
 ) -> Iterator[Cluster]:
-    """A cluster from its start, with all nodes idle, to its end. `gpus`: so many of a gres named gpu on each node."""
+    """A cluster from its start, with all nodes idle, to its end. `gpus`: so many of a gres named gpu on each node; `job_submit`: a script
+    in Lua that sees every job when it is submitted."""
     if reason := missing():
         raise RuntimeError(reason)
     directory = Path(tempfile.mkdtemp(prefix="rota-slurm-"))
@@ -193,7 +194,7 @@ def running_cluster(
             cpus=cpus,
             memory_mb=memory_mb,
             slurmd_timeout=slurmd_timeout,
-            scheduler=f",{scheduler}" if scheduler else "",
+            job_submit="JobSubmitPlugins=lua\n" if job_submit else "",
             gres_types="GresTypes=gpu\n" if gpus else "",
             gres=f" Gres=gpu:{gpus}" if gpus else "",
         ),
@@ -203,6 +204,8 @@ def running_cluster(
         for number in range(gpus):
             (directory / f"gpu{number}").touch()
         (directory / "gres.conf").write_text(f"Name=gpu File={directory}/gpu[0-{gpus - 1}]\n", encoding="utf-8")
+    if job_submit:
+        (directory / "job_submit.lua").write_text(job_submit, encoding="utf-8")
     (directory / "cgroup.conf").write_text("CgroupAutomount=no\n", encoding="utf-8")
     cluster = Cluster(directory, nodes)
     try:

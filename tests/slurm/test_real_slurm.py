@@ -1,14 +1,17 @@
 """Rota drives a real Slurm on loopback: every job completes exactly once, no node is overfull, whatever dies in the middle."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 import rota
+from slurm.cluster import running_cluster
 from slurm.real import (
     HELD,
     Notes,
@@ -147,6 +150,25 @@ def test_a_user_without_rights_is_not_a_controller(empty_cluster):
     code = f"{imports}; os.setuid(65534); SlurmClient().carry_out([Action(Do.LEAVE, '{job}')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "NotOperator" in done.stderr, done.stderr + done.stdout
+
+
+def test_the_script_of_the_page_holds_a_partition(cluster):
+    """The job_submit.lua of docs/how-to/slurm.md holds and marks the jobs of its partition, given or by default, and no others."""
+    page = (Path(__file__).parents[2] / "docs/how-to/slurm.md").read_text(encoding="utf-8")
+    script = re.findall(r"^```lua\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0]
+    with running_cluster(1, job_submit=script) as own:
+        ids = [own.submit("sleep 9", "--mem=100", *more) for more in ((), ("--partition=main", "--comment=mine"), ("--partition=other",))]
+        seen = {line.split("|")[0]: line for line in own.run("squeue", "-h", "-o", "%i|%k|%Q").splitlines()}
+        assert [seen[str(id)].startswith(f"{id}|rota|0") for id in ids] == [True, True, False]
+
+
+@pytest.mark.parametrize(("words", "code", "text"), [(["--print"], 0, "PartitionName=main"), (["--no"], 2, "unknown option --no")])
+def test_the_script_for_one_machine(words, code, text):
+    """`contrib/one-node-slurm/install.sh` prints the configuration that it would write, and refuses what it does not know."""
+    script = Path(__file__).parents[2] / "contrib/one-node-slurm/install.sh"
+    done = subprocess.run(["sh", str(script), *words], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert text in done.stdout + done.stderr
 
 
 def test_shadow_mode_changes_nothing(empty_cluster, tmp_path):

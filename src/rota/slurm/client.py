@@ -39,7 +39,7 @@ class SlurmClient:
 
     def read(self) -> Snapshot:
         """The cluster now: jobs first, so that what is allocated is at least as new as they are."""
-        nonce = secrets.token_hex(6)
+        nonce = secrets.token_hex(4)
         jobs = parse_jobs(self._run(["squeue", "--noheader", "--array", "--all", "--Format", job_format(nonce)]), nonce)
         nodes = parse_nodes(self._run(["scontrol", "show", "node", "--details", "--oneliner"]))
         return Snapshot(nodes, jobs, time.time())

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -57,7 +57,6 @@ class _Seen:
 
     job: SlurmJob
     at: Standing
-    demand: Array = field(repr=False)
 
 
 class Controller:
@@ -80,7 +79,7 @@ class Controller:
         self.queues: dict[str, NodeQueue] = {}
         self.tracked: dict[str, _Tracked] = {}
         self._names: dict[int, str] = {}  # by number
-        self._kinds: dict[tuple[float, ...], int | None] = {}
+        self._kinds: dict[tuple[object, ...], int | None] = {}  # by what is asked for
         self._last = 0
         self.times = Times()
         # Raises where the policy does not suit the system, and compiles its decisions, before anything is done.
@@ -127,8 +126,7 @@ class Controller:
                 continue
             if at.where == Where.SUSPENDED and not job.comment.startswith(f"{MARK}:suspended"):
                 continue  # a person suspended it: what it keeps counts as held by others
-            demand = in_plan_units(job.asks, self.system.resources)
-            kind = self._kind(demand)
+            kind = self._kind(job.asks)
             if at.where == Where.WAITING and (why := why_not_typed(job) or ("no-type" if kind is None else "")):
                 actions.append(Action(Do.LEAVE, job.id, note=f"{MARK}:left:{why}", again=job.restarts > 0))
                 continue
@@ -143,13 +141,14 @@ class Controller:
                 known.restarts, known.rests_until = job.restarts, now + _REST_S
             if at.where == Where.WAITING and now < known.rests_until:
                 at = Standing(Where.ENDING)
-            seen[job.id] = _Seen(job, at, demand)
+            seen[job.id] = _Seen(job, at)
         return seen, actions
 
-    def _kind(self, demand: Array) -> int | None:
-        key = tuple(demand.tolist())
+    def _kind(self, asks: Amounts) -> int | None:
+        """The smallest type that encloses what a job asks for; None if none does."""
+        key = (asks.cpus, asks.memory_mb, tuple(asks.gres.items()))
         if key not in self._kinds:
-            self._kinds[key] = smallest_type(demand, self.system)
+            self._kinds[key] = smallest_type(in_plan_units(asks, self.system.resources), self.system)
         return self._kinds[key]
 
     def _working(self, nodes: Iterable[Node]) -> dict[str, Node]:

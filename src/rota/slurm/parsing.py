@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from rota.slurm.errors import UnknownOutput
 from rota.slurm.world import Amounts, Node, SlurmJob
@@ -16,26 +17,26 @@ __all__ = ["JOB_FIELDS", "job_format", "parse_gres", "parse_jobs", "parse_nodes"
 
 # Fields of squeue -O, and how wide they are at most.
 JOB_FIELDS: Mapping[str, int] = {
-    "jobarrayid": 24,
+    "jobarrayid": 20,
     "statecompact": 4,
-    "reason": 48,
-    "tres-alloc": 160,
-    "tres-per-node": 120,
-    "tres-per-job": 120,
-    "numnodes": 12,
-    "nodelist": 80,
-    "partition": 64,
+    "reason": 40,
+    "tres-alloc": 100,
+    "tres-per-node": 48,
+    "tres-per-job": 48,
+    "numnodes": 8,
+    "nodelist": 48,
+    "partition": 48,
     "prioritylong": 12,
-    "submittime": 20,
-    "starttime": 20,
-    "dependency": 24,
-    "reservation": 24,
-    "reqnodes": 80,
-    "feature": 24,
+    "submittime": 12,
+    "starttime": 12,
+    "dependency": 12,
+    "reservation": 12,
+    "reqnodes": 48,
+    "feature": 12,
     "oversubscribe": 8,
-    "timelimit": 16,
-    "restartcnt": 8,
-    "comment": 100,
+    "timelimit": 14,
+    "restartcnt": 6,
+    "comment": 64,
 }
 _MB = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3, "": 1}
 _PAIR = re.compile(r"(?:^|\s)([A-Za-z:/]+)=(\S*)")
@@ -67,7 +68,7 @@ def parse_jobs(text: str, nonce: str) -> tuple[SlurmJob, ...]:
 def _job(parts: list[str], record: str) -> SlurmJob:
     if len(parts) != len(JOB_FIELDS):
         raise UnknownOutput(f"squeue printed {len(parts)} fields for a job, and {len(JOB_FIELDS)} were asked for: {record[:200]!r}")
-    f = dict(zip(JOB_FIELDS, (part.strip() for part in parts), strict=True))
+    f = dict(zip(JOB_FIELDS, map(str.strip, parts), strict=True))
     try:
         return SlurmJob(
             id=f["jobarrayid"],
@@ -97,6 +98,7 @@ def _text(field: str) -> str:
     return "" if field in _NOTHING else field
 
 
+@lru_cache(maxsize=4096)
 def _limit(text: str) -> float | None:
     """Seconds of a limit such as 1-02:03:04, 02:03:04 or 5:00; None without a limit."""
     match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
@@ -122,6 +124,7 @@ def parse_tres(text: str) -> Amounts:
     return Amounts(cpus, round(memory), {**models, **gres})
 
 
+@lru_cache(maxsize=4096)  # many jobs ask for the same
 def _asks(tres: str, per_node: str, per_job: str) -> Amounts:
     """What a job asks for. Slurm counts generic resources in its TRES only where it accounts for them, so the request is read too."""
     found = parse_tres(tres)

@@ -25,7 +25,7 @@ from rota.slurm.world import Action, Cluster, Do
 
 __all__ = ["Heartbeat", "default_heartbeat", "describe", "read_heartbeat", "run_controller"]
 
-_PART_OF_TIME = 0.2  # at most this part of the time Slurm is asked something, so that a long queue does not keep it busy
+_PART_OF_TIME = 1 / 3  # at most this part of the time Slurm is asked something, so that a long queue does not keep it busy
 _LONGEST_REST_S = 10.0
 
 
