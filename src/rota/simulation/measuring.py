@@ -69,7 +69,7 @@ class Measuring:
         batch_jobs = max(1, min(2 * (first_look or jobs) // (batches * _SEGMENTS), _LARGEST_BATCH))
         if isinstance(policy, FleetPolicy):
             # Closing a batch looks at all servers: it must not take more time than the jobs of the batch.
-            least = min(policy.fleet.servers * K // 64, jobs // 256)
+            least = min((policy.fleet.servers - 1) * K, (first_look or jobs) // 256)
             self.run: Run = FleetRun(policy, policy_seed, batch_jobs=max(batch_jobs, least), log_jobs=min(log_jobs, jobs), check=check)
         else:
             self.run = Run(

@@ -40,16 +40,16 @@ _PART_OF_MEMORY = 0.5  # of the machine's, that a fleet may take
 
 
 class Layout(NamedTuple):
-    """Where the parts of a row begin, and its length."""
+    """Where the parts of a row begin, and its length. What is looked at when a batch is closed stands together."""
 
     system: int
     running: int
+    since: int
     free: int
     oldest: int
     first_waiting: int
     newest: int
     target: int
-    since: int
     mode: int
     random: int
     memory: int
@@ -69,7 +69,7 @@ class Built(NamedTuple):
 def _layout(K: int, R: int, deciders: list[Decider | None]) -> Layout:
     memory = max((decider.memory for decider in deciders if decider is not None), default=0)
     counters = max((decider.counters for decider in deciders if decider is not None), default=0)
-    lengths = [K, K, R, K, K, K, K, K, 2, 4, max(memory, 1), max(counters, 1)]
+    lengths = [K, K, K, R, K, K, K, K, 2, 4, max(memory, 1), max(counters, 1)]
     ends = np.cumsum(lengths).tolist()
     length = -(-ends[-1] // 8) * 8  # whole cache lines
     return Layout._make([0, *ends[:-1], length])
