@@ -1,10 +1,15 @@
-"""The load of a fleet: column generation against a linear program over all schedules, growth; pinned, partly pinned and split servers."""
+"""Fleets: the load against a linear program over all schedules, growth; pinned, partly pinned and split servers; the speed and memory of
+simulations. `python -m benchmarks fleet --parts simulation` measures simulations only.
+"""
 
 from __future__ import annotations
 
 import argparse
+import resource
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +24,14 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 def run(options: Sequence[str] = ()) -> None:
     """Prints the tables, all of them or those of some parts."""
-    parts = {"schedules": against_all_schedules, "growth": growth, "pinned": pinned, "partly-pinned": partly_pinned, "split": joint_split}
+    parts = {
+        "schedules": against_all_schedules,
+        "growth": growth,
+        "pinned": pinned,
+        "partly-pinned": partly_pinned,
+        "split": joint_split,
+        "simulation": simulation,
+    }
     parser = argparse.ArgumentParser(prog="python -m benchmarks fleet")
     parser.add_argument("--parts", nargs="+", choices=list(parts), default=list(parts))
     for name in parser.parse_args(options).parts:
@@ -154,6 +166,31 @@ def small_fleet(seed: int) -> rota.Fleet:
     speed[rng.integers(0, 2, 3), np.arange(3)] = rng.choice([2.0, 3.0], 3)
     demand = rng.integers(1, 4, (3, 2))
     return rota.Fleet(rng.integers(1, 11, 2), rng.integers(4, 9, (2, 2)), demand, 0.2 + rng.random(3), 0.5 + rng.random(3), speed=speed)
+
+
+def simulation(jobs: int = 1_000_000) -> None:
+    """paper.toml on M servers at load 0.9 with First-Fit: events/s beside the engine of one server in the same process, and its memory."""
+    rules = ("random", "jsq", "least-wait", "pull")
+    print(f"\n{'servers':>8} {'one server':>12} " + " ".join(f"{rule:>12}" for rule in rules) + f" {'inside':>10} {'MB':>8}")
+    print(f"{'':>8} {'events/s':>12} " + " ".join(f"{'events/s':>12}" for _ in rules) + f" {'jobs':>10} {'peak':>8}")
+    for servers in (1, 10, 100, 1000, 10_000):
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            one, speeds, inside, megabytes = pool.submit(_speeds, servers, jobs, rules).result()
+        cells = " ".join(f"{speed:12,.0f}" for speed in speeds)
+        print(f"{servers:8,d} {one:12,.0f} {cells} {inside:10,.0f} {megabytes:8.0f}", flush=True)
+
+
+def _speeds(servers: int, jobs: int, rules: Sequence[str]) -> tuple[float, list[float], float, float]:
+    """Events/s of one server and of a fleet under each rule, the mean number of jobs inside, and the largest memory in MB."""
+    paper = rota.read_system(EXAMPLES / "paper.toml")
+    fleet = rota.Fleet.equal(paper, servers).scaled(factor=servers)
+    rota.simulate(paper, "first-fit", jobs=1000)
+    for rule in rules:
+        rota.simulate(fleet, "first-fit", dispatch=rule, jobs=1000)  # compile
+    one = rota.simulate(paper, "first-fit", jobs=jobs).events_per_s
+    results = [rota.simulate(fleet, "first-fit", dispatch=rule, jobs=jobs) for rule in rules]
+    inside = float(np.nanmax([result.totals[2].sum() / result.totals[3, 0] for result in results]))
+    return one, [result.events_per_s for result in results], inside, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def random_fleet(C: int, K: int, capacity: int, largest: int) -> rota.Fleet:

@@ -112,8 +112,8 @@ def build(policy: FleetPolicy, seed: np.random.SeedSequence) -> Built:
     run_time, share = np.full((C, K), np.inf), np.zeros((C, K))
     states, targets, since = [], [], []
     for c, (system, decider) in enumerate(zip(policy.systems, deciders, strict=True)):
-        if system is None or decider is None:  # no job comes here, and nobody is asked
-            system, decider = next(s for s in policy.systems if s is not None), _NOBODY
+        if system is None or decider is None:  # no job comes here, and no policy is asked
+            system, decider = next(s for s in policy.systems if s is not None), _NO_POLICY
             here = np.zeros(0, dtype=np.int64)
         else:
             here = np.flatnonzero(fleet.runs[c])
@@ -140,11 +140,11 @@ def build(policy: FleetPolicy, seed: np.random.SeedSequence) -> Built:
     )
 
 
-def _nobody(state: State, target: Int) -> float:
+def _never(state: State, target: Int) -> float:
     return np.inf
 
 
-_NOBODY = Decider("none", _nobody, 0, 1, 1)
+_NO_POLICY = Decider("none", _never, 0, 1, 1)
 
 
 def _shown(state: State, current: Int, at: Layout, clock: Array) -> tuple[State, Int, Array]:

@@ -397,7 +397,7 @@ def deliver(
 
 @large_kernel
 def take(fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, m: int, logging: bool) -> None:
-    """Where servers share a queue: a server takes the oldest jobs for which it has room, one after the other."""
+    """Where servers share a queue: a server takes the oldest jobs that fit it at once, one after the other."""
     while fleet.numbers[CENTRAL] == 1:
         chosen_queue = -1
         for q in range(fleet.held_first.shape[0]):
@@ -495,7 +495,7 @@ def fail_or_repair(fleet: FleetState, looking: FleetState, state_like: Any, serv
 
 @large_kernel
 def change(fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally: Any, m: int, logging: bool) -> None:
-    """The policy of a server is told that something else happened; the rule sees at once whether it works."""
+    """The policy of a server is asked anew, as something else happened; the rule sees at once whether it works."""
     state = load(fleet, state_like, m)
     state.event[KIND], state.event[OF_TYPE] = CHANGE, 0
     for i in range(state.target.shape[0]):

@@ -21,7 +21,7 @@ from rota.simulation.fleet.state import (
     SERVER,
     TYPE,
     FleetState,
-    has_room,
+    fits_at_once,
     left_over,
     runs_on,
     work_there,
@@ -167,7 +167,7 @@ def look_for_fit(fleet: FleetState) -> float:
         i = fleet.queue_type[q]
         key = np.inf
         if runs_on(fleet, m, i):
-            key = left_over(fleet, m, i) if has_room(fleet, m, i) else 1.0 + length(fleet, m, i)
+            key = left_over(fleet, m, i) if fits_at_once(fleet, m, i) else 1.0 + length(fleet, m, i)
         give_key(fleet, q, m, key)
     return 0.0
 
@@ -184,7 +184,7 @@ def look_at_work(fleet: FleetState) -> float:
         i = fleet.queue_type[q]
         key = np.inf
         if runs_on(fleet, m, i):
-            key = fleet.run_time[c, i] + (0.0 if has_room(fleet, m, i) else work) + work * _TIE
+            key = fleet.run_time[c, i] + (0.0 if fits_at_once(fleet, m, i) else work) + work * _TIE
         give_key(fleet, q, m, key)
     return 0.0
 
@@ -196,19 +196,19 @@ LEAST_WAIT = Rule(smallest_key, look_at_work)
 
 
 @kernel
-def look_for_room(fleet: FleetState) -> float:
+def look_where_it_fits(fleet: FleetState) -> float:
     """Where the job fits at once: the fastest, and of equal ones that with the least left over. Elsewhere none."""
     m = fleet.asked[SERVER]
     for q in range(fleet.queue_type.shape[0]):
         i = fleet.queue_type[q]
         key = np.inf
-        if runs_on(fleet, m, i) and has_room(fleet, m, i):
+        if runs_on(fleet, m, i) and fits_at_once(fleet, m, i):
             key = 1.0 / fleet.speed[fleet.kind[m], i] + left_over(fleet, m, i) * _TIE
         give_key(fleet, q, m, key)
     return 0.0
 
 
-PULL = Rule(smallest_key, look_for_room)
+PULL = Rule(smallest_key, look_where_it_fits)
 
 
 @kernel

@@ -9,6 +9,7 @@ import numpy as np
 from rota.arrays import Array, Int
 from rota.decide import describe
 from rota.decide.state import SWITCHES, SWITCHING
+from rota.errors import Infeasible
 from rota.model.workload import Chunk
 from rota.policy import Custom, Policy
 from rota.simulation.compiled import put_decision
@@ -145,7 +146,10 @@ class FleetRun(Run):
             fleet, looks, *states = self._views
             kinds = len(self.states)
             server, tally = View(self.server), states[kinds]
-            stopped = self.engine(fleet, looks, states[0].without("data"), server, tally, *columns, drain, logging, self.check)
+            try:
+                stopped = self.engine(fleet, looks, states[0].without("data"), server, tally, *columns, drain, logging, self.check)
+            except (ValueError, IndexError) as error:  # of a function of the user; the others raise nothing
+                raise Infeasible(f"{error}: under {self.policy.label}") from error
             if logging:
                 self._take_log()
             if stopped != FULL_LOG:

@@ -45,8 +45,8 @@ __all__ = [
     "TYPE",
     "UP",
     "FleetState",
+    "fits_at_once",
     "fits_now",
-    "has_room",
     "left_over",
     "runs_on",
     "waiting",
@@ -165,7 +165,7 @@ def fits_now(fleet: FleetState, m: int, i: int) -> bool:
 
 
 @kernel
-def has_room(fleet: FleetState, m: int, i: int) -> bool:
+def fits_at_once(fleet: FleetState, m: int, i: int) -> bool:
     """Whether one more job of a type fits a server, none of it waits there, and no job is on its way there."""
     return bool(fleet.coming[m] == 0 and waiting(fleet, m, i) == 0 and fits_now(fleet, m, i))
 

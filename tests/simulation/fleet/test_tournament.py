@@ -1,0 +1,20 @@
+"""The tournament tree against a plain search."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rota.simulation.fleet.tournament import best, new_tournaments, set_key
+
+
+@given(
+    servers=st.integers(1, 9),
+    changes=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 8), st.sampled_from([0.0, 1.0, 2.0, np.inf])), max_size=60),
+)
+def test_the_smallest_key_wins(servers, changes):
+    """After every change the winner of each tree is the server of smallest key, of equal ones that of lowest number."""
+    keys, winners = new_tournaments(2, servers)
+    for tree, server, key in changes:
+        set_key(keys, winners, tree, server % servers, key)
+        for each in range(2):
+            assert best(keys, winners, each) == int(np.argmin(keys[each, :servers]))
