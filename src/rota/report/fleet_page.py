@@ -76,7 +76,7 @@ def _answer(plan: FleetPlan, source: str) -> str:
     ]
     tiled = "".join(f'<div class="tile"><b>{escape(big)}</b><span>{escape(small)}</span></div>' for big, small in tiles)
     targets = [] if plan.enough is None else target_words(plan.enough)
-    said = [*targets, plan.reason.replace("\n", " "), *baseline_words(plan), *above_words(plan), *buy_words(plan)]
+    said = [plan.reason.replace("\n", " "), *targets, *baseline_words(plan), *above_words(plan), *buy_words(plan)]
     lead = "\n".join(f'<p class="lead">{escape(line)}</p>' for line in [f"{measured(plan).capitalize()}.", *said])
     servers = " + ".join(f"{n:,} {kind}" for n, kind in zip(fleet.count, fleet.kinds, strict=True))
     return f"""<header>

@@ -27,6 +27,7 @@ from rota.study.fleet_runs import in_parallel, run_option
 __all__ = ["RUNS", "Estimate", "estimate", "estimate_of", "mean_by_type"]
 
 RUNS = 5
+_ROUNDING = 1e-12
 _OF_A_TYPE = 150  # jobs of the rarest type in each run: below 100 there is no mean
 
 
@@ -71,9 +72,10 @@ def estimate_of(fleet: Fleet, results: Sequence[Result]) -> Estimate:
     everything = np.nansum(np.where(rate > 0, values * rate, 0.0), axis=1) / rate.sum()
     everything[np.isnan(values[:, rate > 0]).any(axis=1)] = np.nan
     width = student_quantile(0.975, len(results) - 1) / np.sqrt(len(results))
+    means, spread = values.mean(axis=0), values.std(axis=0, ddof=1)
     return Estimate(
-        response_time=values.mean(axis=0),
-        response_time_interval=width * values.std(axis=0, ddof=1),
+        response_time=means,
+        response_time_interval=width * np.where(spread < _ROUNDING * means, 0.0, spread),
         mean_response_time=float(everything.mean()),
         interval=float(width * everything.std(ddof=1)),
         jobs=sum(result.jobs for result in results),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from rota.study.fleet_options import FleetOption, baseline_of, lower_bound, opti
 from rota.study.fleet_runs import in_parallel, run_option
 from rota.study.fleet_target import Enough, check_reachable, checked_targets, enough_for
 from rota.study.fleet_words import in_words
-from rota.study.plan_choice import choose
+from rota.study.plan_choice import Choice, choose
 from rota.study.plan_growth import Limit
 from rota.study.plan_objective import Measure, PlanObjective, checked_limits, measure_of
 from rota.study.plan_progress import PlanProgress, Telling
@@ -203,8 +203,7 @@ def plan_fleet(
         telling.policies = len(options)
         comparison = _compare(fleet, options, jobs=jobs, seed=seed, telling=telling)
         results = dict(zip(comparison.labels, comparison.results, strict=True))
-        growth = dict.fromkeys(results, Limit(1.0, 1.0, True))  # how far load can grow is not searched for here
-        choice = choose(comparison, growth, best.load, objective=objective, limits=type_limits)
+        choice = _chosen(comparison, best.load, objective, type_limits)
         option = next(one for one in options if one.name == choice.name)
         telling.begin("one more", "one more server")
         short = run_option(fleet, option, jobs=grid_jobs, seed=seed)
@@ -238,6 +237,14 @@ def plan_fleet(
         seed=seed,
         time_s=telling.time_s,
     )
+
+
+def _chosen(comparison: Comparison, load: float, objective: PlanObjective, limits: dict[str, float]) -> Choice:
+    """What to recommend, by the rule for one server. In its sentences names are quoted: they have commas."""
+    quoted = replace(comparison, labels=tuple(f"'{name}'" for name in comparison.labels))
+    growth = dict.fromkeys(quoted.labels, Limit(1.0, 1.0, True))  # how far load can grow is not searched for here
+    choice = choose(quoted, growth, load, objective=objective, limits=limits)
+    return choice._replace(name=choice.name[1:-1], excluded={name[1:-1]: text for name, text in choice.excluded.items()})
 
 
 def _compare(fleet: Fleet, options: list[FleetOption], *, jobs: int, seed: int, telling: Telling) -> Comparison:

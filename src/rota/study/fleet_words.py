@@ -34,9 +34,9 @@ def in_words(plan: FleetPlan) -> list[str]:
     """The plan as sentences."""
     return [
         f"{recommendation(plan)}: {measured(plan)}.",
-        *([] if plan.enough is None else target_words(plan.enough)),
         *plan.result.remarks,
         *plan.reason.split("\n"),
+        *([] if plan.enough is None else target_words(plan.enough)),
         *above_words(plan),
         *baseline_words(plan),
         *buy_words(plan),
@@ -99,15 +99,15 @@ def baseline_words(plan: FleetPlan) -> list[str]:
         return [] if name is None else ["The dispatch rule is the one that the file names."]
     result = plan.results[name]
     if not result.stable:
-        return [f"The file names {name}: there jobs of {quoted(result.growing)} kept piling up."]
+        return [f"The file names '{name}': there jobs of {quoted(result.growing)} kept piling up."]
     difference = plan.difference(name)
     mean = time_words(plan.fleet, result.mean_response_time)
     if np.isnan(difference.mean):
-        return [f"The file names {name}: too few jobs of {quoted(result.unknown)} ended to give a mean."]
+        return [f"The file names '{name}': too few jobs of {quoted(result.unknown)} ended to give a mean."]
     if not difference.significant:
-        return [f"The file names {name}, which takes {mean}: no significant difference."]
+        return [f"The file names '{name}', which takes {mean}: no significant difference."]
     apart = f"{abs(difference.mean):.3g} ± {difference.interval:.2g} {'more' if difference.mean > 0 else 'less'}"
-    return [f"The file names {name}, which takes {mean} ({apart})."]
+    return [f"The file names '{name}', which takes {mean} ({apart})."]
 
 
 # ------------------------------------------------------------------------------------------------------------ what to buy
@@ -163,12 +163,12 @@ def target_words(enough: Enough) -> list[str]:
     asked = listed([f"{name}={_time(fleet, target)}" for name, target in enough.targets.items()])
     said = []
     if enough.count is None or enough.estimate is None:
-        said.append(f"Target {asked}: no number of servers that was tried keeps it under {enough.option.name}, simulated.")
+        said.append(f"Target {asked}: no number of servers that was tried keeps it under '{enough.option.name}', simulated.")
     else:
         values = _values(enough, enough.estimate.response_time, enough.estimate.mean_response_time)
         widths = _values(enough, enough.estimate.response_time_interval, enough.estimate.interval)
         got = listed([f"{name} {_time(fleet, values[name], widths[name])}" for name in enough.targets])
-        words, under = servers_words(fleet, enough.count), f"under {enough.option.name}"
+        words, under = servers_words(fleet, enough.count), f"under '{enough.option.name}'"
         if not enough.kept_today:
             how = f"it needs {words} {under}"
         elif enough.count != tuple(fleet.count):
