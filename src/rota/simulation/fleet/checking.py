@@ -1,0 +1,86 @@
+"""The invariants of a fleet after an event, for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rota.arrays import Int
+from rota.kernel import large_kernel
+from rota.simulation.fleet.one_server import load
+from rota.simulation.fleet.state import (
+    INSIDE,
+    TRANSIT_FIRST,
+    FleetState,
+)
+from rota.simulation.server import (
+    RUNNING,
+    Server,
+)
+
+__all__ = ["check_all"]
+
+
+@large_kernel
+def check_lists(state: Any, target: Int, server: Server) -> int:
+    """Checks what belongs to one server; returns how many jobs run there."""
+    running = 0
+    for i in range(target.shape[0]):
+        if state.running[i] != min(target[i], state.system[i]) or target[i] < 0:
+            raise AssertionError("the running jobs do not match the decision")
+        running += state.running[i]
+        count, job, waits = 0, state.oldest[i], False
+        while job >= 0:
+            if job == state.first_waiting[i]:
+                waits = True
+            if (server.jobs[job]["position"] >= 0) == waits:
+                raise AssertionError("a waiting job is older than a running one of its type")
+            count += 1
+            job = state.newer[job]
+        if count != state.system[i]:
+            raise AssertionError("a job was lost")
+    for r in range(state.free.shape[0]):
+        used = 0
+        for i in range(target.shape[0]):
+            used += state.running[i] * state.demand[i, r]
+        if used > state.capacity[r] or used + state.free[r] != state.capacity[r]:
+            raise AssertionError("the running jobs do not fit the server")
+    return running
+
+
+@large_kernel
+def check_all(fleet: FleetState, state_like: Any, server: Server) -> None:
+    """Checks the invariants of all servers after an event; used in tests."""
+    running, inside = 0, 0
+    for m in range(fleet.kind.shape[0]):
+        state = load(fleet, state_like, m)
+        running += check_lists(state, state.target, server)
+        here = 0
+        for k in range(state.target.shape[0]):
+            here += state.system[k]
+            if fleet.present[m, fleet.types[fleet.kind[m], k]] < state.system[k]:
+                raise AssertionError("the dispatcher's count of jobs is wrong")
+            job = state.oldest[k]
+            while job >= 0:
+                if fleet.place[job] != m:
+                    raise AssertionError("a job is at another server")
+                job = state.newer[job]
+        if fleet.total[m] != here + fleet.coming[m] or (here > 0 and fleet.up[m] == 0):
+            raise AssertionError("jobs are at a server that has failed, or were not counted")
+        inside += here
+    if running != server.numbers[RUNNING]:
+        raise AssertionError("the heap does not hold the running jobs")
+    held = 0
+    for q in range(fleet.held_first.shape[0]):
+        job = fleet.held_first[q]
+        while job >= 0:
+            held += 1
+            job = server.jobs[job]["newer"]
+    job = fleet.numbers[TRANSIT_FIRST]
+    while job >= 0:
+        held += 1
+        job = server.jobs[job]["newer"]
+    counted = 0
+    for i in range(fleet.held.shape[0]):
+        counted += fleet.held[i]
+    if held != counted or inside + held != fleet.numbers[INSIDE]:
+        raise AssertionError("a job was lost")

@@ -1,0 +1,118 @@
+"""Servers that fail and are repaired. The jobs of a server that fails come back to the dispatcher."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rota.decide.state import CHANGE, KIND, exponential
+from rota.decide.state import TYPE as OF_TYPE
+from rota.kernel import large_kernel
+from rota.simulation.engine import count_area, unlink, write
+from rota.simulation.fleet.counting import count_held
+from rota.simulation.fleet.dispatching import BACK_AGAIN, dispatch_again, next_held, take
+from rota.simulation.fleet.one_server import decided, keep, load
+from rota.simulation.fleet.state import (
+    CENTRAL,
+    DOWN,
+    SERVER,
+    TIMERS,
+    UP,
+    FleetState,
+)
+from rota.simulation.fleet.tournament import set_key
+from rota.simulation.heap import remove
+from rota.simulation.server import (
+    LOGGED,
+    Server,
+)
+from rota.views import call_code, view_at
+
+__all__ = ["fail_or_repair"]
+
+
+@large_kernel
+def fail_or_repair(fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, m: int, logging: bool) -> None:
+    """A server fails: its jobs lose what was done and are dispatched again. Or it works again, empty."""
+    c, now = fleet.kind[m], fleet.clock[0]
+    tally = view_at(tally_like, fleet.tallies[c])
+    if fleet.up[m] == 0:
+        fleet.up[m] = 1
+        fleet.working[c] += 1
+        fleet.switch_time[m] = now + exponential(fleet.fails, 1.0 / fleet.mean_time[c, UP])
+        change(fleet, looking, state_like, server, tally, m, logging)
+        for q in range(fleet.held_first.shape[0] if fleet.numbers[CENTRAL] == 0 else 0):
+            while fleet.held_first[q] >= 0 and fleet.local[c, fleet.queue_type[q]] >= 0:
+                dispatch_again(fleet, looking, state_like, server, tally_like, next_held(fleet, server, q), logging)
+        take(fleet, looking, state_like, server, tally_like, m, logging)
+        return
+    fleet.up[m] = 0
+    fleet.working[c] -= 1
+    fleet.switch_time[m] = now + exponential(fleet.fails, 1.0 / fleet.mean_time[c, DOWN])
+    first = evict(fleet, state_like, server, tally, m, logging)
+    change(fleet, looking, state_like, server, tally, m, logging)
+    fleet.wake[m] = np.inf
+    set_key(fleet.keys, fleet.winners, TIMERS, m, fleet.switch_time[m])
+    while first >= 0:
+        behind = server.jobs[first]["newer"]
+        dispatch_again(fleet, looking, state_like, server, tally_like, first, logging)
+        first = behind
+
+
+@large_kernel
+def change(fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally: Any, m: int, logging: bool) -> None:
+    """The policy of a server is asked anew, as something else happened; the rule sees at once whether it works."""
+    state = load(fleet, state_like, m)
+    state.event[KIND], state.event[OF_TYPE] = CHANGE, 0
+    for i in range(state.target.shape[0]):
+        state.target[i] = state.running[i]
+    decided(fleet, state, server, tally, m, logging)
+    if fleet.keys.shape[0] > 1:
+        fleet.asked[SERVER] = m
+        call_code(looking)
+
+
+@large_kernel
+def evict(fleet: FleetState, state_like: Any, server: Server, tally: Any, m: int, logging: bool) -> int:
+    """Takes all jobs off a server, as those at no server are kept; returns the first of them, in order of arrival, by their links."""
+    c, now = fleet.kind[m], fleet.clock[0]
+    state = load(fleet, state_like, m)
+    first, last = -1, -1
+    while True:
+        job, local = -1, -1
+        for k in range(state.oldest.shape[0]):
+            one = state.oldest[k]
+            if one >= 0 and (job < 0 or server.jobs[one]["sequence"] < server.jobs[job]["sequence"]):
+                job, local = one, k
+        if job < 0:
+            break
+        i = fleet.types[c, local]
+        one_job = server.jobs[job]
+        count_area(state, tally, local)
+        if one_job["position"] >= 0:
+            remove(server, job)
+            state.running[local] -= 1
+            for r in range(state.free.shape[0]):
+                state.free[r] += state.demand[local, r]
+        unlink(state, job, local)
+        state.system[local] -= 1
+        fleet.present[m, i] -= 1
+        fleet.total[m] -= 1
+        speed = fleet.speed[c, i]
+        one_job["kind"], one_job["position"], one_job["newer"] = i, -1, -1
+        one_job["size"] *= speed
+        one_job["estimate"] *= speed
+        one_job["remaining"] = one_job["size"]
+        fleet.place[job] = -1
+        count_held(fleet, i, 1)
+        if logging:
+            fleet.log_place[server.numbers[LOGGED]] = m
+            write(server, now, BACK_AGAIN, local, one_job["sequence"])
+        if last >= 0:
+            server.jobs[last]["newer"] = job
+        else:
+            first = job
+        last = job
+    keep(fleet, m)
+    return int(first)
