@@ -200,6 +200,8 @@ class Fleet(HasJobTypes):
         fields = {field: getattr(self, field) for field in self.__dataclass_fields__ if field != "service_rate"}
         if ("service_rate" in changes or "mean_size" in changes) and "sizes" not in changes:
             del fields["sizes"]
+        if np.isinf(self.up_time).all():  # none fails, so that there may be other kinds
+            del fields["up_time"], fields["down_time"]
         return Fleet(**{**fields, **changes})
 
     def __eq__(self, other: object) -> bool:

@@ -263,7 +263,7 @@ class Run:
             self._put_in_service(server.heap[running], server.ends[running])
 
     def _places_behind(self, jobs: int) -> int:
-        """How many places there are behind the heap (`rota.simulation.back`) with room for so many jobs."""
+        """How many places there are behind the heap (`rota.simulation.back`), for so many jobs."""
         return jobs + CHUNK * len(self.server.groups)
 
     def _show_jobs(self, jobs: Any) -> None:
