@@ -74,7 +74,8 @@ def test_a_place_where_nobody_can_write(no_work, capsys, verb):
 
 # ------------------------------------------------------------------------------------------------- one meaning of --output and --force
 
-INPUTS = {"--cwd", "--directory", "--machines", "--nodes", "--trace"}  # paths that verbs read or work in
+INPUTS = {"--cwd", "--directory", "--heartbeat", "--machines", "--nodes", "--trace"}  # paths that verbs read or work in
+ON_A_CLUSTER = {"slurm plan --output"}  # what is written comes from a Slurm: `tests/slurm/test_real_slurm.py` has these
 FOLDERS = {"reproduce --output", "trace info --pictures"}  # outputs that are folders
 PRINTED = {"design --output", "trace fleet --output", "trace system --output"}  # text, which can go to standard output
 SYSTEM, JOBS = str(EXAMPLES / "paper.toml"), "jobs.parquet"
@@ -112,6 +113,7 @@ def _writers():
 
 WRITERS = list(_writers())
 FILES = [writer for writer in WRITERS if writer not in FOLDERS]
+WITHOUT_A_CLUSTER = [writer for writer in FILES if writer not in ON_A_CLUSTER]
 
 
 def _name(writer: str) -> str:
@@ -178,7 +180,7 @@ def test_what_is_there_is_refused_before_anything_is_read(here, capsys, writer):
     assert there.read_text(encoding="utf-8") == "precious"
 
 
-@pytest.mark.parametrize("writer", FILES)
+@pytest.mark.parametrize("writer", WITHOUT_A_CLUSTER)
 def test_force_writes_over(here, writer):
     """With --force the file is written over, and nothing else is left beside it."""
     (here / _name(writer)).write_text("precious", encoding="utf-8")
@@ -188,7 +190,7 @@ def test_force_writes_over(here, writer):
     assert _names(here) - before <= {"other.parquet", "other.toml"}
 
 
-@pytest.mark.parametrize("writer", FILES)
+@pytest.mark.parametrize("writer", WITHOUT_A_CLUSTER)
 def test_an_interrupt_while_writing(here, monkeypatch, writer):
     """Ctrl-C at the last moment: the file that was there is as it was, and nothing half-written is left."""
     (here / _name(writer)).write_text("precious", encoding="utf-8")

@@ -10,6 +10,7 @@ from cli_app import is_option, verbs
 OWN_WORDS = {
     ("top", "--json"),  # of a view that goes on, one
     ("serve", "--seed"),  # of the policy, not of a simulation
+    ("slurm run", "--seed"),  # the same
     ("simulate", "--workers"),  # goes with --replications only
     ("trace drift", "--loops"),  # of a window, not of a workload
 }

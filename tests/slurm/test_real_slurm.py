@@ -195,7 +195,11 @@ def test_propose_a_plan(empty_cluster, tmp_path):
     """`rota slurm plan` writes a server like the nodes, with types from the jobs in the queue, that Rota can read."""
     cluster, notes = empty_cluster, Notes(tmp_path / "notes")
     submit_mixed(cluster, notes, 6, *HELD, "--time=1")
-    done = run_rota(cluster, "plan", "--partition", "main", "--output", str(tmp_path / "found.toml"))
+    ask = ("plan", "--partition", "main", "--output", str(tmp_path / "found.toml"))
+    (tmp_path / "found.toml").write_text("precious", encoding="utf-8")
+    assert run_rota(cluster, *ask).returncode == 2
+    assert (tmp_path / "found.toml").read_text(encoding="utf-8") == "precious"
+    done = run_rota(cluster, *ask, "--force")
     assert done.returncode == 0, done.stderr
     system = rota.read_system(tmp_path / "found.toml")
     assert system.capacity.tolist() == [8, 15.625]

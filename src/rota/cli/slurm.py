@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 import rota
+from rota.arguments import whole_file
 from rota.cli.output import print_json, remark
 from rota.cli.outputs import check_output
 from rota.cli.parameters import RUN_JOBS, Flag, Force, Json, OptionalOutput
@@ -73,7 +74,8 @@ def plan(
         remark(f"left out, since a plan is for one kind of node: {', '.join(kind.nodes)} ({kind.has.cpus} CPUs, {kind.has.memory_mb} MB)")
     remark(f"one of {len(kinds[0].nodes)} alike nodes, with its share of the arrivals: {len(system.names)} types, load {load:.3g}")
     if output is not None:
-        output.write_text(text, encoding="utf-8")
+        with whole_file(output) as place:
+            place.write_text(text, encoding="utf-8")
         remark(f"written to {output}. Next: rota plan {output}")
 
 
