@@ -93,7 +93,8 @@ def test_progress_goes_one_way():
 
 def test_compiling_is_said(monkeypatch, capsys):
     """While the simulator of a policy is compiled, progress says that, at once, and counts no jobs."""
-    monkeypatch.setattr(sys.modules["rota.simulation.simulate"], "will_compile", lambda run: True)
+    for module in ("rota.simulation.simulate", "rota.simulation.early"):
+        monkeypatch.setattr(sys.modules[module], "will_compile", lambda run: True)
     told = []
     rota.plan(paper_example(0.5), jobs=5000, tuning_s=0.2, optimum_s=0, progress=told.append)
     at = next(k for k, progress in enumerate(told) if "fcfs" in progress.step)
