@@ -239,9 +239,9 @@ def test_verbose(tmp_path, spec):
 
 def test_a_file_that_does_not_say_its_unit(spec, capsys):
     """Hours are not served as seconds without a word: what seconds would mean is said in numbers, with the way out."""
-    from rota.cli.serve import _plan
+    from rota.cli.serve import read_plan
 
-    plan = _plan(Path(spec()), "fcfs", {})
+    plan = read_plan(Path(spec()), "fcfs", {})
     said = capsys.readouterr().err
     first = plan.system.names[0]
     hourly, size = plan.system.arrival_rate[0] * 3600, 1 / plan.system.service_rate[0]
@@ -249,9 +249,9 @@ def test_a_file_that_does_not_say_its_unit(spec, capsys):
     assert f"seconds are assumed: {first} comes {hourly:.4g} times an hour and runs for {size:.4g} s" in said
     assert '--time-unit h, or time_unit = "h" in the file' in said
     for told, unit in (
-        (_plan(Path(spec(live='time_unit = "h"')), "fcfs", {}), 3600),
-        (_plan(Path(spec()), "fcfs", {"time_unit": "min"}), 60),
+        (read_plan(Path(spec(live='time_unit = "h"')), "fcfs", {}), 3600),
+        (read_plan(Path(spec()), "fcfs", {"time_unit": "min"}), 60),
     ):
         assert (told.live.unit_s, told.system.unit_s) == (unit, unit)
     assert capsys.readouterr().err == ""
-    assert _plan(Path(spec(live='time_unit = "h"')), "fcfs", {"time_unit": "s"}).live.unit_s == 1  # the command line has the last word
+    assert read_plan(Path(spec(live='time_unit = "h"')), "fcfs", {"time_unit": "s"}).live.unit_s == 1  # the command line has the last word
