@@ -177,7 +177,8 @@ def running_cluster(
         raise RuntimeError(reason)
     directory = Path(tempfile.mkdtemp(prefix="rota-slurm-"))
     directory.chmod(0o755)
-    (directory / "munge").mkdir(mode=0o755)
+    (directory / "munge").mkdir()
+    (directory / "munge").chmod(0o755)  # whatever the umask: munged refuses a socket that not everyone can reach
     (directory / "state").mkdir()
     key = directory / "munge" / "key"
     key.write_bytes(secrets.token_bytes(128))
