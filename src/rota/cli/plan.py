@@ -45,7 +45,7 @@ def plan(
 ) -> None:
     """Plans a server or a fleet: what limits it, which policy to run, how long people will wait, how far load can grow, what to buy.
 
-    Writes the policy to run, plan.json, and a page that shows and checks everything, plan.html. Takes ten seconds or so.
+    Writes the policy to run, plan.json, and a page that shows and checks everything, plan.html. Takes 15 seconds or so.
 
     Parameters
     ----------

@@ -205,7 +205,7 @@ def plan(
 
     `jobs` are simulated under each policy at the system's own load (a million, or more if a type is rare), fewer if its queue grows or it
     is clearly worse than another one (`rota.simulation.early`), and a fifth of them or fewer at each other load. The same seed gives the
-    same jobs to every policy. Takes ten seconds or so. A rota is tuned for at most `tuning_s` seconds, by
+    same jobs to every policy. Takes 15 seconds or so. A rota is tuned for at most `tuning_s` seconds, by
     the clock, so two plans may differ a little. For few types the least mean response time of any policy is computed, or a bound on it, for
     `optimum_s` seconds at most; 0 leaves it out.
     """
