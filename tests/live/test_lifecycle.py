@@ -380,7 +380,7 @@ class Machine(RuleBasedStateMachine):
         scheduler = self.lifecycle.scheduler
         queued = {id for id, job in self.lifecycle.jobs.items() if job.state not in (JobState.HELD, JobState.BLOCKED)}
         assert set(scheduler.jobs) == queued
-        held = sum((scheduler._held(entry, entry.state) for entry in scheduler.jobs.values()), np.zeros(2, dtype=np.int64))
+        held = sum((scheduler._table.held(entry, entry.state) for entry in scheduler.jobs.values()), np.zeros(2, dtype=np.int64))
         assert (scheduler.state.free == scheduler.state.capacity - held).all()
         assert (scheduler.state.free >= 0).all()
 

@@ -252,7 +252,7 @@ class Watched:
             jobs, place, before = [], int(s.oldest[i]), -1
             while place >= 0:
                 assert s.older[place] == before
-                jobs.append(scheduler._by_place[place])
+                jobs.append(scheduler._table.by_place[place])
                 assert jobs[-1].place == place
                 place, before = int(s.newer[place]), place
             assert s.newest[i] == before

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -31,22 +31,18 @@ from numpy.typing import NDArray
 
 from rota.arrays import Int
 from rota.decide import ARRIVAL, CHANGE, COMPLETION, START, TIMER, State, decider_of, new_state, rule_of
-from rota.decide.job_lists import link, link_behind, unlink
 from rota.decide.state import KIND, TYPE
 from rota.errors import BadSpec, Problem
 from rota.live.jobs import JobState
-from rota.live.scheduling.own_jobs import OwnJobs
+from rota.live.scheduling.job_table import OWN, Entry, JobTable, list_order
 from rota.live.scheduling.units import fine_units
 from rota.model import System
 from rota.policy import Policy, policy_name, preempts
 from rota.simulation.compiled import asked_directly
-from rota.simulation.server import new_places, with_places
 
 __all__ = ["OWN", "Decision", "Scheduler", "Stop", "list_order"]
 
 Stop = Literal["none", "suspend", "requeue"]
-OWN = -1  # the type of a job that no type encloses
-_PLACES = 256  # for jobs, to begin with
 _RINGS = 100  # late rings handled at once, at most: a machine may have slept for hours
 
 
@@ -65,45 +61,19 @@ class Decision:
         return Decision(self.start + later.start, self.resume + later.resume, self.stop + later.stop)
 
 
-@dataclass(slots=True)
-class Entry:
-    """A job as the scheduler sees it: what it needs, its place in the queue, and what it holds."""
-
-    id: int
-    kind: int
-    demand: Int  # (R,) in units
-    estimate: float
-    sequence: int
-    place: int = -1  # in the arrays of the state; −1 for an own job
-    state: JobState = JobState.WAITING  # WAITING, RUNNING, SUSPENDED or STOPPING
-    ending: bool = False  # its user cancelled it: it cannot be suspended any more, and does not start again
-
-
-def list_order(state: str, sequence: int) -> tuple[int, int]:
-    """Sorts the jobs of a type: those that run, those that have started and do not run, those that wait; each from old to new."""
-    return (0 if state == JobState.RUNNING else 2 if state == JobState.WAITING else 1), sequence
-
-
 class Scheduler:
     """The jobs of one server under one policy. Times are in the system's unit of time."""
 
     def __init__(
         self, system: System, policy: Policy, random: NDArray[np.uint64], *, stop: Stop = "none", releasable: Sequence[bool] | None = None
     ) -> None:
-        R = len(system.capacity)
         self.stop: Stop = stop
-        self.kept_when_suspended: Int = np.array([not x for x in releasable or [True] * R], dtype=np.int64)
-        self.jobs: dict[int, Entry] = {}
-        self._own: dict[int, Entry] = {}  # in order of arrival
-        self._own_ready = OwnJobs(R)  # the own jobs that start as soon as they fit
-        self._own_held: Int = np.zeros(R, dtype=np.int64)  # by all own jobs
-        self._by_place: dict[int, Entry] = {}
         self._next = 0
         self.decisions, self.decision_s = 0, 0.0
         self.wake = np.inf  # when the policy wants to be asked again
-        self._install(system, policy, random)
+        self._install(system, policy, random, _kept(releasable or [True] * len(system.capacity)))
 
-    def _install(self, system: System, policy: Policy, random: NDArray[np.uint64]) -> None:
+    def _install(self, system: System, policy: Policy, random: NDArray[np.uint64], kept_when_suspended: Int) -> None:
         if self.stop == "none" and preempts(policy):
             rule = f"{policy_name(policy)} stops running jobs, and preemption is 'none': choose suspend or requeue"
             raise BadSpec([Problem("preemption", f"{rule} (--preemption, or [live] in the file), or another policy")])
@@ -116,10 +86,24 @@ class Scheduler:
         if rule_of(policy).exact_capacity:  # such a policy needs the capacity of the plan, not more
             capacity = state.capacity * (demand.max() // state.demand.max())
         state = state._replace(demand=demand, capacity=capacity, free=capacity.copy())
-        self.state: State = with_places(state, new_places(_PLACES))
-        self._unused = list(range(_PLACES - 1, -1, -1))
+        self._table = JobTable(state, kept_when_suspended)
         self.target: Int = np.zeros(len(system.names), dtype=np.int64)
         self._undone = False  # whether the last decision could not be carried out in full
+
+    @property
+    def state(self) -> State:
+        """What the policy is shown."""
+        return self._table.state
+
+    @property
+    def jobs(self) -> Mapping[int, Entry]:
+        """All jobs, by number."""
+        return self._table.jobs
+
+    @property
+    def kept_when_suspended(self) -> Int:
+        """(R,) 1 for resources that a suspended job does not give back."""
+        return self._table.kept_when_suspended
 
     # ------------------------------------------------------------------------------------------------------------ events
 
@@ -152,7 +136,7 @@ class Scheduler:
     def stopped(self, id: int, now: float) -> Decision:
         """A job that was asked to stop has ended on the machine. It waits again, before the younger jobs of its type that wait."""
         job = self.jobs[id]
-        self._wait_again(job)
+        self._table.wait_again(job)
         self._undone = True
         return self._decide(CHANGE, max(job.kind, 0), now)
 
@@ -187,18 +171,15 @@ class Scheduler:
         releasable: Sequence[bool] | None = None,
     ) -> Decision:
         """Switches to another plan for the same resources and types, with other rules of stopping if given. Running jobs go on."""
-        here, finish = sorted(self.jobs.values(), key=lambda job: list_order(job.state, job.sequence)), self.state.finish
+        before = self._table
+        here = sorted(before.jobs.values(), key=lambda job: list_order(job.state, job.sequence))
         self.stop = self.stop if stop is None else stop
-        if releasable is not None:
-            self.kept_when_suspended = np.array([not x for x in releasable], dtype=np.int64)
-        self._install(system, policy, random)
-        self._own, self._by_place, self.jobs = {}, {}, {}
-        self._own_ready, self._own_held = OwnJobs(len(system.capacity)), np.zeros_like(self._own_held)
+        self._install(system, policy, random, before.kept_when_suspended if releasable is None else _kept(releasable))
         for old in here:
-            job = self._add(old.id, old.kind, old.estimate, old.demand, old.sequence, old.state)
+            job = self._table.add(old.id, old.kind, old.estimate, old.demand, old.sequence, old.state)
             job.ending = old.ending
             if job.place >= 0:
-                self.state.finish[job.place] = finish[old.place]
+                self.state.finish[job.place] = before.state.finish[old.place]
         may_stop, self._may_stop = self._may_stop, False  # this decision stops no job; the next one may
         try:
             return self.begin(now)
@@ -230,96 +211,14 @@ class Scheduler:
         else:
             units = self.state.demand[kind]
         expected = 1 / float(self.state.service_rate[kind]) if estimate is None and kind != OWN else estimate or 0.0
-        job = self._add(id, kind, expected, units, self._next if sequence is None else sequence, state)
+        job = self._table.add(id, kind, expected, units, self._next if sequence is None else sequence, state)
         self._next = max(self._next, job.sequence + 1)
         if job.place >= 0:
             self.state.finish[job.place] = self.state.clock[0] + max(expected - served, 0.0)
 
-    def _add(self, id: int, kind: int, estimate: float, demand: Int, sequence: int, state: Any) -> Entry:
-        job = Entry(id, kind, demand, estimate, sequence)
-        self.jobs[id] = job
-        if kind == OWN:
-            self._own[id] = job
-            self._own_ready.add(id, sequence, demand)
-        else:
-            self._link(job)
-        if state != JobState.WAITING:
-            self._hold(job, state)
-        return job
-
-    def _link(self, job: Entry) -> None:
-        if not self._unused:
-            self._grow()
-        s, i, place = self.state, job.kind, self._unused.pop()
-        job.place = place
-        self._by_place[place] = job
-        s.sequence[place], s.estimate[place] = job.sequence, job.estimate
-        link(s, place, i)
-        s.system[i] += 1
-
     def take(self, id: int) -> None:
         """Takes a job off the scheduler without asking the policy."""
-        job = self.jobs.pop(id)
-        if job.state == JobState.RUNNING and job.kind != OWN:
-            self.state.running[job.kind] -= 1
-        held = self._held(job, job.state)
-        self.state.free[:] += held
-        if job.kind == OWN:
-            self._own_held -= held
-            self._own_ready.discard(id)
-            del self._own[id]
-            return
-        s, i, place = self.state, job.kind, job.place
-        unlink(s, place, i)
-        s.system[i] -= 1
-        del self._by_place[place]
-        self._unused.append(place)
-
-    def _grow(self) -> None:
-        have = len(self.state.newer)
-        self.state = _moved(self.state, new_places(2 * have))
-        self._unused += range(2 * have - 1, have - 1, -1)
-
-    def _held(self, job: Entry, state: str) -> Int:
-        """The units (R,) that a job holds in a state."""
-        if state in (JobState.RUNNING, JobState.STOPPING):
-            return job.demand
-        return job.demand * self.kept_when_suspended if state == JobState.SUSPENDED else 0 * job.demand
-
-    def _hold(self, job: Entry, state: JobState) -> None:
-        """Changes the state of a job. Callers ensure that the running jobs of a type are its oldest."""
-        s = self.state
-        before, after = self._held(job, job.state), self._held(job, state)
-        s.free[:] += before - after
-        if job.kind == OWN:
-            self._own_held += after - before
-            self._own_ready.discard(job.id)
-            if state in (JobState.WAITING, JobState.SUSPENDED):
-                self._own_ready.add(job.id, job.sequence, job.demand - after)
-        elif (job.state == JobState.RUNNING) != (state == JobState.RUNNING):
-            if state == JobState.RUNNING:
-                s.running[job.kind] += 1
-                s.first_waiting[job.kind] = s.newer[job.place]
-            else:
-                s.running[job.kind] -= 1
-                s.first_waiting[job.kind] = job.place
-        job.state = state
-
-    def _wait_again(self, job: Entry) -> None:
-        """A job that was to stop waits again: behind the suspended ones of its type, which resume first, and before the younger."""
-        self._hold(job, JobState.WAITING)
-        if job.kind == OWN:
-            return
-        s, here = self.state, self._by_place
-        last, place = job.place, int(s.newer[job.place])
-        while place >= 0 and here[place].state != JobState.WAITING:
-            last, place = place if here[place].state == JobState.SUSPENDED else last, int(s.newer[place])
-        if last == job.place:
-            return
-        while (place := int(s.newer[last])) >= 0 and here[place].state == JobState.WAITING and here[place].sequence < job.sequence:
-            last = place
-        unlink(s, job.place, job.kind)
-        link_behind(s, job.place, job.kind, last)
+        self._table.take(id)
 
     # ------------------------------------------------------------------------------------------------------------ decisions
 
@@ -342,25 +241,25 @@ class Scheduler:
 
     def _obey(self) -> Decision:
         """Turns the part of the target that can be carried out into a decision. Marks jobs as running, suspended or stopping at once."""
-        s, decision = self.state, Decision()
+        s, table, decision = self.state, self._table, Decision()
         if not self._may_stop:
             self._resume(decision)  # jobs that another plan suspended, before others take what is free
         want = np.minimum(self.target, s.system)
         yielding = s.running > want
-        if self._may_stop and yielding.any() and self._fits(want):
-            for i in np.flatnonzero(yielding):
+        if self._may_stop and yielding.any() and table.fits(want, suspends=self.stop == "suspend"):
+            for i in np.flatnonzero(yielding).tolist():
                 for _ in range(int(s.running[i] - want[i])):
-                    job = self._by_place[int(s.older[s.first_waiting[i]] if s.first_waiting[i] >= 0 else s.newest[i])]
-                    self._hold(job, JobState.SUSPENDED if self.stop == "suspend" and not job.ending else JobState.STOPPING)
+                    job = table.youngest_running(i)
+                    table.hold(job, JobState.SUSPENDED if self.stop == "suspend" and not job.ending else JobState.STOPPING)
                     decision.stop.append(job.id)
-        for i in np.flatnonzero(s.running < want):
+        for i in np.flatnonzero(s.running < want).tolist():
             for _ in range(int(want[i] - s.running[i])):
-                if not self._start(self._by_place[int(s.first_waiting[i])], decision):
+                if not self._start(table.by_place[int(s.first_waiting[i])], decision):
                     break
-        while (own := self._own_ready.first(s.free)) is not None:  # also a suspended job that had a type under another plan
-            self._start(self._own[own], decision)
+        while (own := table.own_ready.first(s.free)) is not None:  # also a suspended job that had a type under another plan
+            self._start(table.own[own], decision)
         if (s.free < 0).any():
-            for job in self._own.values():
+            for job in table.own.values():
                 if job.state == JobState.SUSPENDED:
                     self._start(job, decision)
         if self._may_stop and not decision.stop and (s.running < want).any():
@@ -371,44 +270,17 @@ class Scheduler:
     def _resume(self, decision: Decision) -> None:
         """Resumes suspended jobs that fit; in each type they are the oldest jobs that do not run."""
         for place in self.state.first_waiting.tolist():
-            while place >= 0 and (job := self._by_place[place]).state == JobState.SUSPENDED and self._start(job, decision):
+            while place >= 0 and (job := self._table.by_place[place]).state == JobState.SUSPENDED and self._start(job, decision):
                 place = int(self.state.newer[place])
 
-    def _fits(self, want: Int) -> bool:
-        """Whether the jobs of a decision fit beside what own and suspended jobs hold; what stopping jobs hold counts as free."""
-        s = self.state
-        used = want @ s.demand + self._own_held
-        for i in range(len(want)):
-            place, rank = s.oldest[i], 0
-            while place >= 0:
-                job = self._by_place[int(place)]
-                if rank >= want[i]:
-                    if job.state == JobState.WAITING:
-                        break  # the started ones are the oldest
-                    if job.state == JobState.SUSPENDED or (job.state == JobState.RUNNING and self.stop == "suspend" and not job.ending):
-                        used = used + job.demand * self.kept_when_suspended
-                place, rank = s.newer[place], rank + 1
-        return bool((used <= s.capacity).all())
-
     def _start(self, job: Entry, decision: Decision) -> bool:
-        if job.state == JobState.STOPPING or not self._has_room(job):
+        if job.state == JobState.STOPPING or not self._table.has_room(job):
             return False
         (decision.resume if job.state == JobState.SUSPENDED else decision.start).append(job.id)
-        self._hold(job, JobState.RUNNING)
+        self._table.hold(job, JobState.RUNNING)
         if job.place >= 0:
             self.state.finish[job.place] = self.state.clock[0] + job.estimate
         return True
-
-    def _has_room(self, job: Entry) -> bool:
-        """Whether a job can run beside what is held; where suspended jobs keep more than there is, one of them beside those in service."""
-        s, need = self.state, job.demand - self._held(job, job.state)
-        short = need > s.free
-        if not short.any():
-            return True
-        if job.state != JobState.SUSPENDED or (need[short] > 0).any():
-            return False
-        in_service = [one.demand for one in self.jobs.values() if one.state in (JobState.RUNNING, JobState.STOPPING)]
-        return bool((sum(in_service, job.demand) <= s.capacity)[short].all())
 
     # ------------------------------------------------------------------------------------------------------------ what others ask
 
@@ -423,21 +295,15 @@ class Scheduler:
 
     def waiting(self, kind: int) -> Iterable[int]:
         """Jobs of a type that do not run, oldest first."""
-        if kind == OWN:
-            yield from (job.id for job in self._own.values() if job.state != JobState.RUNNING)
-            return
-        place = int(self.state.first_waiting[kind])
-        while place >= 0:
-            yield self._by_place[place].id
-            place = int(self.state.newer[place])
+        return (job.id for job in self._table.waiting(kind))
 
     def own(self) -> Sequence[Entry]:
         """Jobs that no type encloses, in order of arrival."""
-        return list(self._own.values())
+        return list(self._table.own.values())
 
     def typed(self) -> Iterable[Entry]:
         """Jobs of types."""
-        return self._by_place.values()
+        return self._table.by_place.values()
 
     def started(self) -> Iterable[Entry]:
         """Jobs that may hold resources: all that are not waiting."""
@@ -450,16 +316,8 @@ class Scheduler:
     def copy(self) -> Scheduler:
         """An independent scheduler in the same state; what never changes is shared."""
         twin = copy.copy(self)
-        twin.jobs = {
-            job.id: Entry(job.id, job.kind, job.demand, job.estimate, job.sequence, job.place, job.state, job.ending)
-            for job in self.jobs.values()
-        }
-        twin._own = {id: twin.jobs[id] for id in self._own}
-        twin._own_ready, twin._own_held = self._own_ready.copy(), self._own_held.copy()
-        twin._by_place = {place: twin.jobs[job.id] for place, job in self._by_place.items()}
-        twin._unused, twin.target = self._unused.copy(), self.target.copy()
-        state = State._make(part if part is self.decider.data else part.copy() for part in self.state)
-        twin.state, twin._ask = _moved(state, new_places(len(state.newer))), asked_directly(self.decider.decide)
+        twin._table, twin.target = self._table.copy(), self.target.copy()
+        twin._ask = asked_directly(self.decider.decide)
         return twin
 
     def save(self) -> dict[str, Any]:
@@ -480,7 +338,7 @@ class Scheduler:
 
     def never_began(self, id: int) -> None:
         """A job that the policy stopped had not started on the machine: it waits again, and holds nothing."""
-        self._wait_again(self.jobs[id])
+        self._table.wait_again(self.jobs[id])
         self._undone = True
 
     def remember(self, saved: dict[str, Any]) -> None:
@@ -494,9 +352,5 @@ class Scheduler:
             getattr(s, name)[:] = values
 
 
-def _moved(state: State, places: Any) -> State:
-    """The state with its jobs in new places. These are as in the simulator, so that the machine code of decisions is the same."""
-    new = with_places(state, places)
-    for name in ("newer", "older", "sequence", "finish", "estimate"):
-        getattr(new, name)[: len(state.newer)] = getattr(state, name)
-    return new
+def _kept(releasable: Sequence[bool]) -> Int:
+    return np.array([not x for x in releasable], dtype=np.int64)
