@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rota
-from slurm.cluster import running_cluster
+from slurm.cluster import Group, running_cluster
 from slurm.real import (
     HELD,
     Notes,
@@ -81,6 +81,58 @@ def test_everything_dies_in_the_middle(empty_cluster, tmp_path):
     _check(cluster, notes, ids)
     assert late <= {"n1", "n2"}
     assert "Traceback" not in log_of(tmp_path)
+
+
+def test_slurmctld_is_killed_in_the_middle(tmp_path):
+    """With JobRequeue=0, a slurmctld that is killed by SIGKILL and comes back with an older state runs no job that had ended again."""
+    with running_cluster(Group(2), more="JobRequeue=0\n") as cluster:
+        notes = Notes(tmp_path / "notes")
+        with controlled(cluster, tmp_path, "first-fit"):
+            ids = submit_mixed(cluster, notes, 18, *HELD)
+            cluster.wait_for("slurmctld has saved the jobs", lambda: (cluster.directory / "state" / "job_state").exists())
+            time.sleep(6)  # it saves what was submitted within five seconds
+            cluster.wait_for("some ends", lambda: len(notes.ends()) >= 4)
+            cluster.kill("slurmctld", signal.SIGKILL)
+            cluster.start("slurmctld")
+            cluster.wait_for("slurmctld", lambda: "is UP" in cluster.run("scontrol", "ping", check=False))
+            wait_until_empty(cluster, tmp_path, 400)
+        assert notes.ends() == sorted(ids, key=int)
+
+
+def test_two_kinds_of_nodes(tmp_path):
+    """From the nodes and jobs of a cluster with two kinds of nodes to a plan of its fleet, and that plan run: each job completes once,
+    where its type can run, and no node is overfull; `rota slurm plan`, `rota plan`, `rota slurm run` as a person types them."""
+    kinds = (Group(2, 8, 16_000, {"gpu": 2}), Group(2, 4, 8_000))
+    asks = {"gpu": ("--cpus-per-task=2", "--mem=4000", "--gres=gpu:1"), "wide": ("--cpus-per-task=3", "--mem=3000"), "one": ("--mem=900",)}
+    with running_cluster(*kinds) as cluster:
+        notes, plan = Notes(tmp_path / "notes"), tmp_path / "plan.json"
+        before = [cluster.submit("sleep 60", *options, "--hold", "--time=1") for options in asks.values()]
+        done = run_rota(cluster, "plan", "--partition", "main", "--output", str(tmp_path / "nodes.toml"))
+        assert done.returncode == 0, done.stderr
+        fleet = rota.read_system(tmp_path / "nodes.toml")
+        assert fleet.count.tolist() == [2, 2]
+        assert sorted(fleet.capacity[:, 2].tolist()) == [0, 2]
+        cluster.run("scancel", *map(str, before))
+        words = [sys.executable, "-m", "rota.cli", "plan", str(tmp_path / "nodes.toml"), "--jobs", "5000", "--output", str(tmp_path)]
+        made = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert made.returncode == 0, made.stderr
+        process = start_rota(cluster, tmp_path, "run", str(plan), "-p", "main", "--interval", "0.3", "--heartbeat", str(tmp_path / "beat"))
+        try:
+            ids = {}
+            for n in range(30):
+                name = list(asks)[n % 3]
+                ids[str(cluster.submit(notes.command(0.5 + n % 4), *asks[name], *HELD))] = name
+            wait_until_empty(cluster, tmp_path)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+        assert notes.ends() == sorted(ids, key=int)
+        where = {job: node for what, job, node, *_ in notes.read() if what == "begin"}
+        assert {where[job] for job, name in ids.items() if name == "gpu"} <= {"n1", "n2"}
+        assert set(where.values()) == {"n1", "n2", "n3", "n4"}
+        assert all(cpus <= {"n1": 8, "n2": 8, "n3": 4, "n4": 4}[node] for node, cpus in notes.most_cpus().items())
+        assert "release" in log_of(tmp_path)
+        assert "Traceback" not in log_of(tmp_path)
 
 
 def test_the_watchdog_releases_everything(empty_cluster, tmp_path):
@@ -156,7 +208,7 @@ def test_the_script_of_the_page_holds_a_partition(cluster):
     """The job_submit.lua of docs/how-to/slurm.md holds and marks the jobs of its partition, given or by default, and no others."""
     page = (Path(__file__).parents[2] / "docs/how-to/slurm.md").read_text(encoding="utf-8")
     script = re.findall(r"^```lua\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0]
-    with running_cluster(1, job_submit=script) as own:
+    with running_cluster(Group(1), job_submit=script) as own:
         ids = [own.submit("sleep 9", "--mem=100", *more) for more in ((), ("--partition=main", "--comment=mine"), ("--partition=other",))]
         seen = {line.split("|")[0]: line for line in own.run("squeue", "-h", "-o", "%i|%k|%Q").splitlines()}
         assert [seen[str(id)].startswith(f"{id}|rota|0") for id in ids] == [True, True, False]
