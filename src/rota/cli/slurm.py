@@ -58,7 +58,7 @@ def plan(
     """
     from rota.model.spec import write_toml
     from rota.slurm.client import SlurmClient
-    from rota.slurm.proposal import node_kinds, propose
+    from rota.slurm.proposal import node_kinds, propose, resources_of
 
     if output is not None:
         check_output(output, force)
@@ -87,6 +87,10 @@ def plan(
         remark(f"this is one node of kind {kinds[0].name}, with its share of the arrivals")
     left = f"; {proposal.left_out} jobs have no type, and would be left to Slurm" if proposal.left_out else ""
     remark(f"{len(found.names)} types from {proposal.jobs:,} jobs, load {load:.3g}{left}")
+    if trace is not None and (unknown := [name for name in resources_of(kinds) if name not in found.resources]):
+        remark(
+            f"the trace says nothing of {', '.join(unknown)}, which nodes have: jobs that ask for gres have no type, and are left to Slurm"
+        )
     if load >= 1:
         remark("the load is not below 1, so rota plan refuses it: correct the rates and sizes, which are rough, or give a longer --trace")
 
