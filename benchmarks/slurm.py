@@ -1,38 +1,91 @@
 """Rota on a real Slurm on loopback, beside Slurm's own backfill scheduler; and a queue of ten thousand jobs.
 
-`python -m benchmarks slurm --minutes 4 --seeds 3`: for each seed, the same jobs at the same times on two clusters of four nodes at once,
-one under sched/backfill, one under Rota. It prints the mean response time as the jobs noted it, the lag that was measured, and what
+`python -m benchmarks slurm --workload paper --minutes 40 --seeds 4`: for each seed, the same jobs at the same times on two clusters at
+once, one under sched/backfill, one under Rota. It prints the mean response time as the jobs noted it, the lag that was measured, and what
 a simulated cluster with this lag predicts for the same jobs. Jobs are `sleep`, so the CPUs that they ask for are those of the nodes, not
-those of this machine. `--pending 10000`: memory, time per cycle and RPCs per second with that many held jobs. Needs root and Slurm.
+those of this machine. Slurm knows a time limit for each job, twice its running time, rounded up to minutes; Rota does not use it.
+`--pending 10000`: memory, time per cycle and RPCs per second with that many held jobs. Needs root and Slurm.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-NODES = 4
+
+@dataclass(frozen=True)
+class Workload:
+    """Nodes that are alike, and jobs for them: what a node has, what the types ask for, how often they come and how long they take."""
+
+    nodes: int
+    cpus: int
+    memory_mb: int
+    asks: Sequence[tuple[int, int, Mapping[str, int]]]  # CPUs, MB, gres, of each type
+    rates: Sequence[float]  # relative
+    sizes: Sequence[float]  # seconds, on average
+    names: Sequence[str]
+    gres: Mapping[str, int] = field(default_factory=dict)
+
+    def system(self, load: float, scale: float) -> Any:
+        """One node with its share of the arrivals at this load; sizes are multiplied by `scale`."""
+        import rota
+
+        resources = ["cores", "memory_gb", *self.gres]
+        return rota.System(
+            capacity=[self.cpus, self.memory_mb / 1024, *self.gres.values()],
+            demand=[[cpus, memory / 1024, *(gres.get(name, 0) for name in self.gres)] for cpus, memory, gres in self.asks],
+            arrival_rate=self.rates,
+            mean_size=scale * np.array(self.sizes),
+            names=self.names,
+            resources=resources,
+            time_unit="s",
+        ).scaled(load=load)
+
+
+MIXED = Workload(  # small jobs, wide ones, and some that need memory; four nodes
+    4, 8, 15_360, [(1, 1024, {}), (4, 4096, {}), (2, 10_240, {})], [0.12, 0.06, 0.03], [12, 20, 30], ["small", "wide", "memory"]
+)
+PAPER = Workload(  # the example of the paper, on one node: jobs of these types leave much unused if they are not combined well
+    *(1, 20, 15_360, [(3, 7168, {"net": 1}), (4, 1024, {"net": 1}), (10, 1024, {"net": 5})]),
+    *([0.5, 2, 1], [20, 20, 20], ["type1", "type2", "type3"], {"net": 50}),
+)
+WORKLOADS = {"mixed": MIXED, "paper": PAPER}
+
+
+class Drawn(NamedTuple):
+    """Jobs: when they come, of which type they are, and how long they take, in seconds."""
+
+    times: Any
+    kinds: Any
+    sizes: Any
 
 
 def run(arguments: Sequence[str] = ()) -> None:
     """Runs both parts and prints what was measured."""
     parser = argparse.ArgumentParser("python -m benchmarks slurm")
-    parser.add_argument("--minutes", type=float, default=4.0, help="of arrivals, for each seed")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--load", type=float, default=0.85)
+    parser.add_argument("--workload", choices=WORKLOADS, default="paper")
+    parser.add_argument("--minutes", type=float, default=40.0, help="of arrivals, for each seed")
+    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--scale", type=float, default=1.0, help="jobs take so many times as long")
+    parser.add_argument("--load", type=float, default=0.9)
     parser.add_argument("--policy", default="adaptive", help="designed for the system, as rota plan does")
     parser.add_argument("--interval", type=float, default=1.0, help="seconds between two looks of the controller")
+    parser.add_argument("--no-wake", action="store_true", help="Rota looks once per interval, not when a job has ended")
+    parser.add_argument("--together", action="store_true", help="all seeds at the same time, each on clusters of its own")
     parser.add_argument("--pending", type=int, default=10_000, help="0: leave that part out")
     given = parser.parse_args(arguments)
     sys.path.append(str(Path(__file__).parents[1] / "tests"))
@@ -42,92 +95,94 @@ def run(arguments: Sequence[str] = ()) -> None:
         print(f"left out: {reason}")
         return
     if given.seeds:
-        _compare(given.minutes, given.seeds, given.load, given.policy, given.interval)
+        _compare(given)
     if given.pending:
         _pending(given.pending)
 
 
-def _system(load: float) -> Any:
-    """One node: 8 CPUs and 15 G; jobs that are small, wide, or need memory."""
-    import rota
-
-    return rota.System(
-        capacity=[8, 15],
-        demand=[[1, 1], [4, 4], [2, 10]],
-        arrival_rate=[0.12, 0.06, 0.03],
-        mean_size=[12, 20, 30],
-        names=["small", "wide", "memory"],
-        resources=["cores", "memory_gb"],
-        time_unit="s",
-    ).scaled(load=load)
+def _drawn(system: Any, nodes: int, minutes: float, seed: int) -> Drawn:
+    """Poisson arrivals and exponential sizes."""
+    random = np.random.default_rng(seed)
+    rates = nodes * system.arrival_rate
+    count = int(random.poisson(rates.sum() * 60 * minutes))
+    times = np.sort(random.uniform(0, 60 * minutes, count))
+    kinds = random.choice(len(rates), count, p=rates / rates.sum())
+    return Drawn(times, kinds, np.maximum(np.round(random.exponential(1 / system.service_rate[kinds]), 2), 0.1))
 
 
-ASKS = [(1, 1000), (4, 4000), (2, 10000)]  # CPUs and MB of the types
+def _compare(given: argparse.Namespace) -> None:
+    from rota.policy import PlanFile, as_policy
+
+    workload = WORKLOADS[given.workload]
+    system = workload.system(given.load, given.scale)
+    plan = PlanFile(system, as_policy(given.policy, system))
+    woken = "" if given.no_wake else " and when a job has ended"
+    print(f"{given.workload}: {workload.nodes} nodes at load {given.load:g}, {given.minutes:g} minutes of arrivals, ", end="")
+    print(f"{given.policy}, a look every {given.interval:g} s{woken}, {given.seeds if given.together else 1} seeds at once")
+    print("mean response times in s; predicted: simulated with the measured lag; no lag: simulated without")
+    print(f"{'seed':>4} {'jobs':>5} {'backfill':>9} {'Rota':>7} {'ratio':>6} {'predicted':>10} {'lag':>6} {'no lag':>7}", flush=True)
+    seeds = range(given.first_seed, given.first_seed + given.seeds)
+    with ThreadPoolExecutor(given.seeds if given.together else 1) as pool:
+        rows = list(pool.map(lambda seed: _one_seed(workload, plan, given, seed), seeds))
+    means = np.array(rows).mean(axis=0)
+    print(f"mean       {means[0]:9.2f} {means[1]:7.2f} {means[1] / means[0]:6.3f} {means[2]:10.2f} {'':6} {means[3]:7.2f}")
 
 
-def _compare(minutes: float, seeds: int, load: float, policy: str, interval_s: float) -> None:
-    from rota.policy import PlanFile, as_policy, plan_file_to_json
+def _one_seed(workload: Workload, plan: Any, given: argparse.Namespace, seed: int) -> tuple[float, float, float, float]:
+    """The same jobs under backfill and under Rota, at the same time; and simulated."""
     from rota.slurm.simulated import PlayedJob, play
     from rota.slurm.world import Amounts, Node
 
-    system = _system(load)
-    chosen = as_policy(policy, system)
-    plan = PlanFile(system, chosen)
-    nodes = [Node(f"n{k + 1}", Amounts(8, 16000), Amounts(), "IDLE", ("main",)) for k in range(NODES)]
-    print(f"{NODES} nodes at load {load:g}, {minutes:g} minutes of arrivals, {policy}, a look every {interval_s:g} s")
-    print("mean response times in s; predicted: simulated with the measured lag; no lag: simulated without")
-    print(f"{'seed':>4} {'jobs':>5} {'backfill':>9} {'Rota':>7} {'ratio':>6} {'predicted':>10} {'lag':>6} {'no lag':>7}")
-    rows = []
-    for seed in range(seeds):
-        random = np.random.default_rng(seed)
-        rates = NODES * system.arrival_rate
-        count = int(random.poisson(rates.sum() * 60 * minutes))
-        times = np.sort(random.uniform(0, 60 * minutes, count))
-        kinds = random.choice(len(rates), count, p=rates / rates.sum())
-        sizes = np.maximum(np.round(random.exponential(1 / system.service_rate[kinds]), 2), 0.1)
-        with ThreadPoolExecutor(2) as both:
-            text = plan_file_to_json(plan)
-            slurm, rota = both.submit(_played, times, kinds, sizes, None, 0.0), both.submit(_played, times, kinds, sizes, text, interval_s)
-            (backfill, _), (ours, beat) = slurm.result(), rota.result()
-        jobs = [PlayedJob(str(k + 1), float(times[k]), Amounts(*ASKS[kinds[k]]), float(sizes[k])) for k in range(count)]
-        lag = beat["lag_s"]
-        predicted, without = (
-            float((play(plan, nodes, jobs, interval_s=step, lag_s=delay)[1] - times).mean())
-            for step, delay in ((interval_s, lag), (0.02, 0.0))
-        )
-        rows.append((backfill, ours, predicted))
-        line = f"{seed:>4} {count:>5} {backfill:9.2f} {ours:7.2f} {ours / backfill:6.3f} {predicted:10.2f} {lag:6.2f} {without:7.2f}"
-        print(line, flush=True)
-    means = np.array(rows).mean(axis=0)
-    print(f"mean       {means[0]:9.2f} {means[1]:7.2f} {means[1] / means[0]:6.3f} {means[2]:10.2f}")
+    drawn = _drawn(plan.system, workload.nodes, given.minutes, seed)
+    with ThreadPoolExecutor(2) as both:
+        slurm, rota = (both.submit(_played, workload, drawn, one, given.interval, not given.no_wake) for one in (None, plan))
+        (backfill, _), (ours, beat) = slurm.result(), rota.result()
+    nodes = [
+        Node(f"n{k + 1}", Amounts(workload.cpus, workload.memory_mb, workload.gres), Amounts(), "IDLE", ("main",))
+        for k in range(workload.nodes)
+    ]
+    jobs = [
+        PlayedJob(str(k + 1), float(at), Amounts(*workload.asks[kind]), float(size))
+        for k, (at, kind, size) in enumerate(zip(*drawn, strict=True))
+    ]
+    lag = beat["lag_s"]
+    predicted, without = (
+        float((play(plan, nodes, jobs, interval_s=step, lag_s=delay)[1] - drawn.times).mean())
+        for step, delay in ((given.interval if given.no_wake else 0.2, lag), (0.02, 0.0))
+    )
+    found = f"{seed:>4} {len(jobs):>5} {backfill:9.2f} {ours:7.2f} {ours / backfill:6.3f} {predicted:10.2f} {lag:6.2f} {without:7.2f}"
+    print(found, flush=True)
+    return backfill, ours, predicted, without
 
 
-def _played(times: Any, kinds: Any, sizes: Any, plan: str | None, interval_s: float) -> tuple[float, dict[str, Any]]:
+def _played(workload: Workload, drawn: Drawn, plan: Any, interval_s: float, wake: bool) -> tuple[float, dict[str, Any]]:
     """The mean response time of the jobs on a cluster of its own, under this plan or under Slurm's own scheduler; the last heartbeat."""
-    from slurm.cluster import running_cluster
+    from rota.policy import plan_file_to_json
+    from slurm.cluster import Group, running_cluster
     from slurm.real import HELD, Notes
 
-    with running_cluster(NODES) as cluster, tempfile.TemporaryDirectory() as folder:
+    group = Group(workload.nodes, workload.cpus, workload.memory_mb, workload.gres)
+    with running_cluster(group) as cluster, tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
         notes, beat = Notes(directory / "notes"), directory / "beat.json"
         process = None
         if plan is not None:
-            (directory / "plan.json").write_text(plan, encoding="utf-8")
+            (directory / "plan.json").write_text(plan_file_to_json(plan), encoding="utf-8")
             words = [sys.executable, "-m", "rota.cli", "slurm", "run", "plan.json", "-p", "main", "--interval", str(interval_s)]
+            words += ["--wake", str(cluster.directory / "jobcomp.txt")] if wake else []
             log = (directory / "rota.log").open("ab")
             process = subprocess.Popen([*words, "--heartbeat", str(beat)], cwd=directory, env=cluster.environment, stdout=log, stderr=log)
-            cluster.wait_for("the controller", beat.exists)
-        else:
-            time.sleep(5)
-        began, submitted = time.time(), dict[str, float]()
-        for at, kind, size in zip(times, kinds, sizes, strict=True):
+            cluster.wait_for("the controller", beat.exists, 300)
+        began, submitted = time.time() + 1, dict[str, float]()
+        for at, kind, size in zip(*drawn, strict=True):
             time.sleep(max(began + at - time.time(), 0.0))
             now = time.time()
-            cpus, memory = ASKS[kind]
-            held = HELD if plan is not None else ()
-            id = cluster.submit(notes.command(float(size)), f"--cpus-per-task={cpus}", f"--mem={memory}", "--time=10", *held)
+            cpus, memory, gres = workload.asks[kind]
+            options = [f"--cpus-per-task={cpus}", f"--mem={memory}", f"--time={math.ceil(2 * size / 60)}"]
+            options += [f"--gres={','.join(f'{name}:{count}' for name, count in gres.items())}"] if gres else []
+            id = cluster.submit(notes.command(float(size)), *options, *(HELD if plan is not None else ()))
             submitted[str(id)] = now
-        cluster.wait_for("all ends", lambda: len(notes.ends()) == len(submitted), 1200)
+        cluster.wait_for("all ends", lambda: len(notes.ends()) == len(submitted), 3600)
         ended = {job: at for what, job, _, _, at in notes.read() if what == "end"}
         found = json.loads(beat.read_text()) if process is not None else {}
         if process is not None:
@@ -146,9 +201,9 @@ def _pending(count: int) -> None:
     from slurm.cluster import running_cluster
     from slurm.real import start_rota
 
-    with running_cluster(NODES) as cluster, tempfile.TemporaryDirectory() as folder:
+    with running_cluster() as cluster, tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
-        (directory / "plan.json").write_text(plan_file_to_json(PlanFile(_system(0.85), FirstFit())), encoding="utf-8")
+        (directory / "plan.json").write_text(plan_file_to_json(PlanFile(MIXED.system(0.85, 1.0), FirstFit())), encoding="utf-8")
         began = time.monotonic()
         with ThreadPoolExecutor(6) as pool:
             list(pool.map(lambda _: cluster.submit("sleep 20", "--hold", "--comment=rota", "--mem=1000"), range(count)))

@@ -1,15 +1,20 @@
 #!/bin/sh
 # A one-node Slurm on this machine, from Debian's packages. See README.md beside this file.
 #
-#   install.sh [--yes] [--print]     --yes: do not ask; --print: only print slurm.conf, change nothing
+#   install.sh [--yes] [--print] [--remove]
+#     --yes     do not ask
+#     --print   only print slurm.conf, change nothing
+#     --remove  end this Slurm and remove what the script wrote; packages, logs and the state in /var/lib/slurm stay
 set -eu
 
-yes="" print=""
+yes="" print="" remove=""
+made=/etc/slurm/made-by-one-node-slurm
 for word in "$@"; do
   case "$word" in
     --yes) yes=1 ;;
     --print) print=1 ;;
-    *) echo "install.sh: unknown option $word (there are --yes and --print)" >&2; exit 2 ;;
+    --remove) remove=1 ;;
+    *) echo "install.sh: unknown option $word (there are --yes, --print and --remove)" >&2; exit 2 ;;
   esac
 done
 
@@ -32,7 +37,8 @@ if [ "$gpus" -gt 0 ]; then
 fi
 
 conf="ClusterName=$host
-SlurmctldHost=$host
+SlurmctldHost=$host(127.0.0.1)
+CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
 SlurmUser=slurm
 AuthType=auth/munge
 StateSaveLocation=/var/lib/slurm/slurmctld
@@ -51,7 +57,7 @@ JobCompType=jobcomp/filetxt
 JobCompLoc=/var/log/slurm/jobcomp.txt
 AccountingStorageType=accounting_storage/none
 $gres_types
-NodeName=$host CPUs=$cpus RealMemory=$memory$gres State=UNKNOWN
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$cpus RealMemory=$memory$gres State=UNKNOWN
 PartitionName=main Nodes=$host Default=YES MaxTime=INFINITE State=UP DefMemPerCPU=$((memory / cpus))"
 
 if [ -n "$print" ]; then
@@ -59,6 +65,21 @@ if [ -n "$print" ]; then
   exit 0
 fi
 [ "$(id -u)" -eq 0 ] || { echo "install.sh: needs root: sudo $0" >&2; exit 1; }
+if [ -n "$remove" ]; then
+  [ -e "$made" ] || { echo "install.sh: this script has made no Slurm here ($made is missing); nothing was changed" >&2; exit 1; }
+  if [ -d /run/systemd/system ]; then
+    systemctl stop slurmd slurmctld
+  else
+    for file in /run/slurmd.pid /run/slurmctld.pid $(grep munged "$made" || true); do
+      if [ -s "$file" ] && pid=$(cat "$file") && kill "$pid" 2>/dev/null; then
+        while kill -0 "$pid" 2>/dev/null; do sleep 0.2; done
+      fi
+    done
+  fi
+  rm -f /etc/slurm/slurm.conf /etc/slurm/cgroup.conf /etc/slurm/gres.conf "$made"
+  echo "Slurm has ended, and its configuration is removed. Its packages, logs and state are left."
+  exit 0
+fi
 [ ! -e /etc/slurm/slurm.conf ] || { echo "install.sh: /etc/slurm/slurm.conf exists: this machine has a Slurm already; nothing was changed" >&2; exit 1; }
 if [ -z "$yes" ]; then
   echo "$conf"
@@ -67,12 +88,18 @@ if [ -z "$yes" ]; then
   [ "$answer" = y ] || exit 1
 fi
 
-export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq
-apt-get install -y -qq --no-install-recommends slurmctld slurmd slurm-client munge
+PATH=$PATH:/usr/sbin:/sbin
+if ! { command -v munged && command -v slurmctld && command -v slurmd && command -v scontrol; } >/dev/null; then
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -qq
+  apt-get install -y -qq --no-install-recommends slurmctld slurmd slurm-client munge
+fi
 mkdir -p /etc/slurm /var/lib/slurm/slurmctld /var/lib/slurm/slurmd /var/log/slurm
+chmod 755 /etc/slurm /var/lib/slurm /var/log/slurm
 chown slurm: /var/lib/slurm/slurmctld /var/log/slurm
 echo "$conf" > /etc/slurm/slurm.conf
+chmod 644 /etc/slurm/slurm.conf
+echo "the configuration here was written by contrib/one-node-slurm/install.sh" > "$made"
 if [ "$gpus" -gt 0 ]; then
   echo "Name=gpu File=/dev/nvidia[0-$((gpus - 1))]" | sed 's/\[0-0\]/0/' > /etc/slurm/gres.conf
 fi
@@ -81,17 +108,28 @@ case "$tracking" in
   *) echo 'CgroupAutomount=no' > /etc/slurm/cgroup.conf ;;
 esac
 if [ -d /run/systemd/system ]; then
+  systemctl enable --quiet munge slurmctld slurmd
   systemctl restart munge slurmctld slurmd
 else
-  mkdir -p /run/munge && chown munge: /run/munge
-  su -s /bin/sh munge -c /usr/sbin/munged
+  echo "install.sh: no systemd on this machine: the daemons are started directly, and not again after a reboot" >&2
+  if [ ! -S /run/munge/munge.socket.2 ] || ! munge -n </dev/null >/dev/null 2>&1; then
+    mkdir -p /run/munge /var/lib/munge /var/log/munge
+    chown munge: /run/munge /var/lib/munge /var/log/munge
+    chmod 755 /run/munge
+    su -s /bin/sh munge -c /usr/sbin/munged
+    echo /run/munge/munged.pid >> "$made"
+  fi
   slurmctld
   slurmd
 fi
-for _ in 1 2 3 4 5 6 7 8 9 10; do
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
   [ "$(sinfo -h -o %T 2>/dev/null)" = idle ] && break
   sleep 1
 done
+if [ "$(sinfo -h -o %T 2>/dev/null)" != idle ]; then
+  echo "install.sh: the node is not idle after 20 s: see /var/log/slurm/slurmctld.log and slurmd.log" >&2
+  exit 1
+fi
 sinfo -N -l
 [ "$gpus" -eq 0 ] || echo "GPUs: $gpus, as gres/gpu"
 echo "Next: rota slurm plan --output node.toml && rota plan node.toml"

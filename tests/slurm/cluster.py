@@ -9,6 +9,7 @@ By hand: `python tests/slurm/cluster.py` starts one, says how to talk to it, and
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,11 +65,20 @@ SlurmctldTimeout=10
 InactiveLimit=0
 KillWait=2
 Waittime=0
-{gres_types}{job_submit}NodeName=DEFAULT CPUs={cpus} RealMemory={memory_mb}{gres} State=UNKNOWN
-NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first}-{last}]
+{gres_types}{job_submit}{node_lines}
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO DefMemPerCPU=1
 PartitionName=other Nodes=ALL Default=NO MaxTime=INFINITE State=UP OverSubscribe=NO DefMemPerCPU=1
 """
+
+
+@dataclass(frozen=True)
+class Group:
+    """Nodes that are alike: how many there are, and what each has."""
+
+    count: int = 4
+    cpus: int = 8
+    memory_mb: int = 16_000
+    gres: Mapping[str, int] = field(default_factory=dict)
 
 
 def missing() -> str:
@@ -167,14 +177,44 @@ def _free_ports(count: int) -> int:
     raise RuntimeError("no free ports")
 
 
+def _node_lines(groups: Sequence[Group], first_port: int) -> Iterator[str]:
+    """The lines of slurm.conf: nodes n1, n2, … in the order of their groups."""
+    number = 0
+    for group in groups:
+        gres = ",".join(f"{name}:{count}" for name, count in group.gres.items())
+        for _ in range(group.count):
+            number += 1
+            has = f"CPUs={group.cpus} RealMemory={group.memory_mb}{f' Gres={gres}' if gres else ''} State=UNKNOWN"
+            yield f"NodeName=n{number} NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Port={first_port + number - 1} {has}"
+
+
+def _gres_lines(groups: Sequence[Group], directory: Path) -> Iterator[str]:
+    """The lines of gres.conf. A gres named gpu needs a file for each: any file that is there will do."""
+    number = 0
+    for group in groups:
+        nodes = f"NodeName=n[{number + 1}-{number + group.count}]"
+        number += group.count
+        for name, count in group.gres.items():
+            if name != "gpu":
+                yield f"{nodes} Name={name} Count={count}"
+                continue
+            for gpu in range(count):
+                (directory / f"gpu{gpu}").touch()
+            yield f"{nodes} Name=gpu File={directory}/gpu[0-{count - 1}]"
+
+
 @contextmanager
 def running_cluster(
-    nodes: int = 4, *, cpus: int = 8, memory_mb: int = 16_000, gpus: int = 0, slurmd_timeout: int = 5, job_submit: str = ""
+    *groups: Group, slurmd_timeout: int = 5, job_submit: str = "", more: str = "", replaced: Mapping[str, str] | None = None
 ) -> Iterator[Cluster]:
-    """A cluster from its start, with all nodes idle, to its end. `gpus`: so many of a gres named gpu on each node; `job_submit`: a script
-    in Lua that sees every job when it is submitted."""
+    """A cluster from its start, with all nodes idle, to its end; four nodes of 8 CPUs if nothing is said.
+
+    `job_submit`: a script in Lua that sees every job when it is submitted; `more`: further lines of slurm.conf; `replaced`: settings in
+    place of the usual ones, by name."""
     if reason := missing():
         raise RuntimeError(reason)
+    groups = groups or (Group(),)
+    nodes = sum(group.count for group in groups)
     directory = Path(tempfile.mkdtemp(prefix="rota-slurm-"))
     directory.chmod(0o755)
     (directory / "munge").mkdir()
@@ -184,27 +224,23 @@ def running_cluster(
     key.write_bytes(secrets.token_bytes(128))
     key.chmod(0o400)
     first = _free_ports(nodes + 1)
-    (directory / "slurm.conf").write_text(
-        _CONF.format(
-            directory=directory,
-            host=socket.gethostname(),
-            port=first + nodes,
-            first=first,
-            last=first + nodes - 1,
-            nodes=nodes,
-            cpus=cpus,
-            memory_mb=memory_mb,
-            slurmd_timeout=slurmd_timeout,
-            job_submit="JobSubmitPlugins=lua\n" if job_submit else "",
-            gres_types="GresTypes=gpu\n" if gpus else "",
-            gres=f" Gres=gpu:{gpus}" if gpus else "",
-        ),
-        encoding="utf-8",
+    gres = sorted({name for group in groups for name in group.gres})
+    text = _CONF.format(
+        directory=directory,
+        host=socket.gethostname(),
+        port=first + nodes,
+        slurmd_timeout=slurmd_timeout,
+        job_submit="JobSubmitPlugins=lua\n" if job_submit else "",
+        gres_types=f"GresTypes={','.join(gres)}\n" if gres else "",
+        node_lines="\n".join(_node_lines(groups, first)),
     )
-    if gpus:  # a gres named gpu needs a file for each: any file that is there will do
-        for number in range(gpus):
-            (directory / f"gpu{number}").touch()
-        (directory / "gres.conf").write_text(f"Name=gpu File={directory}/gpu[0-{gpus - 1}]\n", encoding="utf-8")
+    for name, value in (replaced or {}).items():
+        text, found = re.subn(rf"(?m)^{name}=.*$", f"{name}={value}", text)
+        if not found:
+            raise RuntimeError(f"{name} is not in slurm.conf")
+    (directory / "slurm.conf").write_text(text + more, encoding="utf-8")
+    if gres:
+        (directory / "gres.conf").write_text("\n".join(_gres_lines(groups, directory)) + "\n", encoding="utf-8")
     if job_submit:
         (directory / "job_submit.lua").write_text(job_submit, encoding="utf-8")
     (directory / "cgroup.conf").write_text("CgroupAutomount=no\n", encoding="utf-8")

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import rota
-from rota.slurm.amounts import in_plan_units, usable_nodes
+from rota.policy import FirstFit, PlanFile
+from rota.slurm.amounts import in_plan_units
+from rota.slurm.cluster_plan import cluster_plan
 from rota.slurm.controller import Controller
-from rota.slurm.proposal import node_kinds, resources_of, system_from_jobs
+from rota.slurm.proposal import fleet_from_jobs, node_kinds, resources_of
 from rota.slurm.shadow import Shadow, as_if_marked
 from rota.slurm.simulated import PlayedJob, SimulatedCluster
 from rota.slurm.views import count_jobs, explain
@@ -29,7 +31,8 @@ def test_nodes_of_one_kind():
     large = replace(nodes[0], name="g1", has=Amounts(64, 10**6, {"gpu": 4}))
     kinds = node_kinds([*nodes, large], "main")
     assert [kind.nodes for kind in kinds] == [("g1",), ("n1", "n2", "n3")]
-    assert resources_of(kinds[0]) == ("cores", "memory_gb", "gpus")
+    assert resources_of(kinds) == ("cores", "memory_gb", "gpus")
+    assert [kind.name for kind in kinds] == ["64cpus-977g-4gpu", "8cpus-16g"]
     with pytest.raises(rota.BadSpec, match="there are: main"):
         node_kinds(nodes, "night")
 
@@ -40,22 +43,38 @@ def test_every_job_has_a_type_that_encloses_it():
     for n, asks in enumerate([*ASKS, *ASKS, Amounts(1, 333)]):
         cluster.submit(PlayedJob(str(n + 1), float(n), asks, 5.0))
     jobs = list(cluster.jobs.values())
-    system = system_from_jobs(node_kinds(cluster.read().nodes, None)[0], jobs, now=100.0)
+    kinds = node_kinds(cluster.read().nodes, None)
+    found = fleet_from_jobs(kinds, jobs, now=100.0)
     for job in jobs:
-        assert (system.demand >= in_plan_units(job.asks, system.resources) - 1e-12).all(axis=1).any()
-    assert system.arrival_rate.sum() == pytest.approx(7 / 100 / 2)
-    assert len(system_from_jobs(node_kinds(cluster.read().nodes, None)[0], jobs, now=100.0, types=2).names) == 2
+        assert (found.fleet.demand >= in_plan_units(job.asks, found.fleet.resources) - 1e-12).all(axis=1).any()
+    assert (found.jobs, found.left_out) == (7, 0)
+    assert found.fleet.arrival_rate.sum() == pytest.approx(7 / 100)
+    assert found.fleet.server(0).arrival_rate.sum() == pytest.approx(7 / 100 / 2)
+    assert len(fleet_from_jobs(kinds, jobs, now=100.0, types=2).fleet.names) == 2
     with pytest.raises(rota.Infeasible, match="trace"):
-        system_from_jobs(node_kinds(cluster.read().nodes, None)[0], [], now=100.0)
+        fleet_from_jobs(kinds, [], now=100.0)
+
+
+def test_types_of_several_kinds_of_nodes():
+    """Requests that fit some kind of node become types; a job without devices is not rounded up to a type with devices."""
+    nodes = [*nodes_of(2), replace(nodes_of(1)[0], name="g1", has=Amounts(4, 8000, {"gpu": 4}))]
+    cluster = SimulatedCluster(nodes)
+    asks = [Amounts(8, 9000), Amounts(4, 4000, {"gpu": 1}), Amounts(4, 4000, {"gpu": 1}), Amounts(8, 9000, {"gpu": 1}), Amounts(3, 3000)]
+    for n, one in enumerate(asks):
+        cluster.submit(PlayedJob(str(n + 1), float(n), one, 5.0))
+    found = fleet_from_jobs(node_kinds(nodes, None), list(cluster.jobs.values()), now=100.0, types=2)
+    assert found.fleet.names == ("4cores-3.907memory-1gpus", "8cores-8.79memory")
+    assert found.fleet.runs.tolist() == [[False, True], [True, False]]
+    assert (found.jobs, found.left_out) == (4, 1)  # no node has 8 CPUs and a GPU
 
 
 def test_nodes_that_are_too_small_are_refused():
     """A plan for a larger server than every node says what the nodes have."""
     large = SYSTEM.replace(capacity=[64, 15])
     with pytest.raises(rota.BadSpec, match=r"server.cores: no node has as much \(at most 8\)"):
-        usable_nodes(nodes_of(), large, "main")
+        cluster_plan(PlanFile(large, FirstFit())).check_nodes(nodes_of(), "main")
     with pytest.raises(rota.BadSpec, match="has no nodes"):
-        usable_nodes(nodes_of(), SYSTEM, "night")
+        cluster_plan(PlanFile(SYSTEM, FirstFit())).check_nodes(nodes_of(), "night")
 
 
 def test_shadow_mode_finds_its_own_waits():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rota
-from slurm.cluster import running_cluster
+from slurm.cluster import Group, missing, running_cluster
 from slurm.real import (
     HELD,
     Notes,
@@ -81,6 +81,66 @@ def test_everything_dies_in_the_middle(empty_cluster, tmp_path):
     _check(cluster, notes, ids)
     assert late <= {"n1", "n2"}
     assert "Traceback" not in log_of(tmp_path)
+
+
+def test_slurmctld_is_killed_in_the_middle(tmp_path):
+    """slurmctld is killed by SIGKILL and comes back with a state that is some seconds old: every job completes at least once."""
+    with running_cluster(Group(2)) as cluster:
+        notes = Notes(tmp_path / "notes")
+        with controlled(cluster, tmp_path, "first-fit"):
+            ids = submit_mixed(cluster, notes, 18, *HELD)
+            time.sleep(6)  # it saves what was submitted within five seconds
+            cluster.wait_for("some ends", lambda: len(notes.ends()) >= 4)
+            cluster.kill("slurmctld", signal.SIGKILL)
+            cluster.start("slurmctld")
+            cluster.wait_for("slurmctld", lambda: "is UP" in cluster.run("scontrol", "ping", check=False))
+            wait_until_empty(cluster, tmp_path, 400)
+        assert set(notes.ends()) == set(ids)
+
+
+def test_two_kinds_of_nodes(tmp_path):
+    """From the nodes and jobs of a cluster with two kinds of nodes to a plan of its fleet, and that plan run: each job completes once,
+    where its type can run, and no node is overfull; `rota slurm plan`, `rota plan`, `rota slurm run` as a person types them."""
+    kinds = (Group(2, 8, 16_000, {"gpu": 2}), Group(2, 4, 8_000))
+    asks = {"gpu": ("--cpus-per-task=2", "--mem=4000", "--gres=gpu:1"), "wide": ("--cpus-per-task=3", "--mem=3000"), "one": ("--mem=900",)}
+    with running_cluster(*kinds) as cluster:
+        notes, plan = Notes(tmp_path / "notes"), tmp_path / "plan.json"
+        before = [cluster.submit("sleep 60", *options, "--hold", "--time=1") for options in asks.values()]
+        done = run_rota(cluster, "plan", "--partition", "main", "--output", str(tmp_path / "nodes.toml"))
+        assert done.returncode == 0, done.stderr
+        fleet = rota.read_system(tmp_path / "nodes.toml")
+        assert fleet.count.tolist() == [2, 2]
+        assert sorted(fleet.capacity[:, 2].tolist()) == [0, 2]
+        cluster.run("scancel", *map(str, before))
+        words = [sys.executable, "-m", "rota.cli", "plan", str(tmp_path / "nodes.toml"), "--jobs", "5000", "--output", str(tmp_path)]
+        made = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert made.returncode == 0, made.stderr
+        process = start_rota(cluster, tmp_path, "run", str(plan), "-p", "main", "--interval", "0.3", "--heartbeat", str(tmp_path / "beat"))
+        try:
+            ids = {}
+            for n in range(30):
+                name = list(asks)[n % 3]
+                ids[str(cluster.submit(notes.command(0.5 + n % 4), *asks[name], *HELD))] = name
+            wait_until_empty(cluster, tmp_path)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+        assert notes.ends() == sorted(ids, key=int)
+        where = {job: node for what, job, node, *_ in notes.read() if what == "begin"}
+        assert {where[job] for job, name in ids.items() if name == "gpu"} <= {"n1", "n2"}
+        assert set(where.values()) == {"n1", "n2", "n3", "n4"}
+        trace = str(tmp_path / "jobs.parquet")
+        imported = [sys.executable, "-m", "rota.cli", "trace", "import", str(cluster.directory / "jobcomp.txt"), "--output", trace]
+        subprocess.run(imported, check=True, capture_output=True)
+        done = run_rota(cluster, "plan", "-p", "main", "--trace", trace, "--output", str(tmp_path / "again.toml"))
+        assert done.returncode == 0, done.stderr
+        assert "the trace says nothing of gpus" in done.stderr  # Slurm notes them only with slurmdbd
+        again = rota.read_system(tmp_path / "again.toml")
+        assert again.count.tolist() == [2, 2]
+        assert sorted(again.demand[:, 0].tolist()) == [1, 2, 3]
+        assert all(cpus <= {"n1": 8, "n2": 8, "n3": 4, "n4": 4}[node] for node, cpus in notes.most_cpus().items())
+        assert "release" in log_of(tmp_path)
+        assert "Traceback" not in log_of(tmp_path)
 
 
 def test_the_watchdog_releases_everything(empty_cluster, tmp_path):
@@ -156,17 +216,44 @@ def test_the_script_of_the_page_holds_a_partition(cluster):
     """The job_submit.lua of docs/how-to/slurm.md holds and marks the jobs of its partition, given or by default, and no others."""
     page = (Path(__file__).parents[2] / "docs/how-to/slurm.md").read_text(encoding="utf-8")
     script = re.findall(r"^```lua\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0]
-    with running_cluster(1, job_submit=script) as own:
+    with running_cluster(Group(1), job_submit=script) as own:
         ids = [own.submit("sleep 9", "--mem=100", *more) for more in ((), ("--partition=main", "--comment=mine"), ("--partition=other",))]
         seen = {line.split("|")[0]: line for line in own.run("squeue", "-h", "-o", "%i|%k|%Q").splitlines()}
         assert [seen[str(id)].startswith(f"{id}|rota|0") for id in ids] == [True, True, False]
 
 
+ONE_NODE = Path(__file__).parents[2] / "contrib/one-node-slurm/install.sh"
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing() or "Slurm is there")
+@pytest.mark.skipif(Path("/run/systemd/system").is_dir(), reason="this machine has systemd: the test would change its services")
+@pytest.mark.skipif(Path("/etc/slurm/slurm.conf").exists(), reason="this machine has a Slurm of its own")
+def test_a_machine_becomes_a_one_node_slurm_and_is_one_no_more(tmp_path):
+    """`install.sh` run for real: the node is idle and reached by loopback only, a job runs, a second run refuses, and all is removed."""
+    before = sorted(path.name for path in Path("/etc/slurm").glob("*"))
+
+    def run(*words):
+        return subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120)
+
+    made = run("sh", str(ONE_NODE), "--yes")
+    try:
+        assert made.returncode == 0, made.stderr
+        assert "no systemd on this machine" in made.stderr
+        assert run("srun", "--mem=100", "echo", "it runs").stdout == "it runs\n"
+        assert run("sh", str(ONE_NODE), "--yes").returncode == 1
+        listening = [line.split()[3] for line in run("ss", "-ltn").stdout.splitlines() if line.split()[3].endswith((":6817", ":6818"))]
+        assert all(address.startswith("127.") for address in listening), listening
+    finally:
+        removed = run("sh", str(ONE_NODE), "--remove")
+    assert removed.returncode == 0, removed.stderr
+    assert sorted(path.name for path in Path("/etc/slurm").glob("*")) == before
+    assert run("sh", str(ONE_NODE), "--remove").returncode == 1
+
+
 @pytest.mark.parametrize(("words", "code", "text"), [(["--print"], 0, "PartitionName=main"), (["--no"], 2, "unknown option --no")])
 def test_the_script_for_one_machine(words, code, text):
     """`contrib/one-node-slurm/install.sh` prints the configuration that it would write, and refuses what it does not know."""
-    script = Path(__file__).parents[2] / "contrib/one-node-slurm/install.sh"
-    done = subprocess.run(["sh", str(script), *words], capture_output=True, text=True, check=False)
+    done = subprocess.run(["sh", str(ONE_NODE), *words], capture_output=True, text=True, check=False)
     assert done.returncode == code
     assert text in done.stdout + done.stderr
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
 import rota
 from rota.arguments import whole_file
-from rota.cli.output import print_json, remark
+from rota.cli.output import ProgressLine, print_json, remark
 from rota.cli.outputs import check_output
 from rota.cli.parameters import RUN_JOBS, Flag, Force, Json, OptionalOutput
 from rota.cli.serve import read_plan
 from rota.display import duration
+from rota.policy.fleet_plan_file import is_fleet_plan
+
+if TYPE_CHECKING:
+    from rota.slurm.cluster_plan import AnyPlan
 
 slurm = App(
     name="slurm",
@@ -34,11 +38,12 @@ def plan(
     partition: Partition = None,
     trace: Path | None = None,
     types: int = 8,
+    one_node: Flag = False,
     output: OptionalOutput = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Reads the nodes and recent jobs of a cluster, and proposes a server with job types: a TOML file for rota plan.
+    """Reads the nodes and recent jobs of a cluster, and proposes kinds of servers and job types: a TOML file for rota plan.
 
     Parameters
     ----------
@@ -46,37 +51,48 @@ def plan(
         Recent jobs (from: rota trace import of what sacct prints). Without it, the jobs that Slurm has in its memory now.
     types
         At most so many job types.
+    one_node
+        One node of the kind with the most CPUs, with its share of the arrivals, in place of all nodes.
     output
         The TOML file to write; standard output if not given.
     """
     from rota.model.spec import write_toml
     from rota.slurm.client import SlurmClient
-    from rota.slurm.proposal import node_kinds, propose
+    from rota.slurm.proposal import node_kinds, propose, resources_of
 
     if output is not None:
         check_output(output, force)
     client = SlurmClient()
     snapshot = client.read()
     kinds = node_kinds(snapshot.nodes, partition)
-    system = propose(kinds, snapshot, partition, trace, types=types)
-    text = write_toml(system)
-    load = rota.system_load(system).load
+    proposal = propose(kinds, snapshot, partition, trace, types=types)
+    alone = one_node or proposal.fleet.servers == 1
+    found = proposal.fleet.server(0) if alone else proposal.fleet
+    text = write_toml(found)
+    load = rota.system_load(found).load
+    if output is not None:
+        with whole_file(output) as path:
+            path.write_text(text, encoding="utf-8")
     if json:
         parts = [
             {"nodes": list(kind.nodes), "cpus": kind.has.cpus, "memory_mb": kind.has.memory_mb, "gres": kind.has.gres} for kind in kinds
         ]
-        print_json(
-            {"kinds": parts, "types": list(system.names), "load": load, "output": None if output is None else str(output), "toml": text}
-        )
+        answer = {"kinds": parts, "types": list(found.names), "load": load, "jobs": proposal.jobs, "left_out": proposal.left_out}
+        print_json({**answer, "output": None if output is None else str(output), "toml": text})
     elif output is None:
         print(text, end="")
-    for kind in kinds[1:]:
-        remark(f"left out, since a plan is for one kind of node: {', '.join(kind.nodes)} ({kind.has.cpus} CPUs, {kind.has.memory_mb} MB)")
-    remark(f"one of {len(kinds[0].nodes)} alike nodes, with its share of the arrivals: {len(system.names)} types, load {load:.3g}")
-    if output is not None:
-        with whole_file(output) as place:
-            place.write_text(text, encoding="utf-8")
-        remark(f"written to {output}. Next: rota plan {output}")
+    for kind in kinds:
+        remark(f"{len(kind.nodes)} nodes of kind {kind.name}: {', '.join(kind.nodes[:12])}{' …' if len(kind.nodes) > 12 else ''}")
+    if alone and len(kinds) > 1:
+        remark(f"this is one node of kind {kinds[0].name}, with its share of the arrivals")
+    left = f"; {proposal.left_out} jobs have no type, and would be left to Slurm" if proposal.left_out else ""
+    remark(f"{len(found.names)} types from {proposal.jobs:,} jobs, load {load:.3g}{left}")
+    if trace is not None and (unknown := [name for name in resources_of(kinds) if name not in found.resources]):
+        remark(
+            f"the trace says nothing of {', '.join(unknown)}, which nodes have: jobs that ask for gres have no type, and are left to Slurm"
+        )
+    if load >= 1:
+        remark("the load is not below 1, so rota plan refuses it: correct the rates and sizes, which are rough, or give a longer --trace")
 
 
 @slurm.command
@@ -90,6 +106,7 @@ def run(
     preemption: Literal["none", "suspend", "requeue"] | None = None,
     time_unit: Literal["s", "min", "h", "d"] | None = None,
     interval: float = 1.0,
+    wake: list[Path] | None = None,
     patience: float = 30.0,
     report: float = 60.0,
     heartbeat: HeartbeatFile = None,
@@ -103,7 +120,7 @@ def run(
     Parameters
     ----------
     file
-        The plan (from: rota plan FILE), or a system, a TOML file, which is planned first. It is a plan for one node.
+        The plan (from: rota plan FILE) of the nodes or of one node, or a TOML file, which is planned first.
     policy
         Run this policy instead of the plan's: a name, a policy file, or a name that is designed for the system first.
     dry_run
@@ -114,6 +131,9 @@ def run(
         The unit of time of the file's rates and sizes.
     interval
         Seconds between two looks at the queue.
+    wake
+        Look at once when this file changes: the log of jobcomp/filetxt (JobCompLoc), which changes when a job ends, or a file that
+        job_submit.lua touches. It can be given several times.
     patience
         Seconds that Slurm has to start a released job, before it is held again.
     report
@@ -121,8 +141,8 @@ def run(
     seed
         The seed of the policy's own randomness.
     """
-    from rota.slurm.amounts import usable_nodes
     from rota.slurm.client import SlurmClient
+    from rota.slurm.cluster_plan import cluster_plan
     from rota.slurm.controller import Controller
     from rota.slurm.running import default_heartbeat, run_controller
     from rota.slurm.shadow import run_shadow
@@ -131,20 +151,50 @@ def run(
         if not 0.05 <= value <= 86_400:
             raise rota.BadSpec([rota.Problem(name, "must be between 0.05 and 86400 seconds", value)])
     given = {"time_unit": time_unit, "preemption": preemption}
-    found = read_plan(file, policy, {key: value for key, value in given.items() if value is not None})
+    found = cluster_plan(*_plan_of(file, policy, {key: value for key, value in given.items() if value is not None}))
     client = SlurmClient()
-    nodes = usable_nodes(client.read().nodes, found.system, partition)
+    nodes = found.check_nodes(client.read().nodes, partition)
     controller = Controller(found, partition=partition, seed=seed, patience_s=patience)
-    remark(f"{len(nodes)} nodes: {', '.join(node.name for node in nodes[:12])}{' …' if len(nodes) > 12 else ''}")
+    for text in found.remarks(nodes):
+        remark(text)
+    remark(f"{len(nodes)} nodes: {', '.join(list(nodes)[:12])}{' …' if len(nodes) > 12 else ''}")
     where = heartbeat or default_heartbeat(partition)
     try:
         if dry_run:
             run_shadow(controller, client, interval_s=interval, report_s=report, seed=seed)
         else:
-            run_controller(controller, client, where, interval_s=interval)
+            run_controller(controller, client, where, interval_s=interval, wake=wake or [])
     except KeyboardInterrupt:
         if not dry_run:
             remark(f"held jobs stay held: rota slurm release-all{f' --partition {partition}' if partition else ''} gives them to Slurm")
+
+
+def _plan_of(file: Path, policy: str | None, given: dict[str, object]) -> tuple[AnyPlan, dict[str, object]]:
+    """The plan of a server or of a fleet, read or made; and settings of the command line that are not in it yet."""
+    from rota.model import FleetSpec, read_any_spec
+    from rota.policy import read_fleet_plan_file
+    from rota.simulation.fleet.policy import as_fleet_policy
+
+    if file.suffix == ".toml":
+        spec = read_any_spec(file)
+        if not isinstance(spec, FleetSpec):
+            return read_plan(file, policy, given), {}
+        if policy is not None:
+            return as_fleet_policy(spec.fleet, policy), given
+        remark(f"planning {file.name}, which takes a minute or so (rota plan shows what comes of it)")
+        from rota.report.plan_files import fleet_plan_file
+
+        with ProgressLine() as line:
+            return fleet_plan_file(rota.plan(spec.fleet, progress=lambda at: line.update(at.time_s, str(at), at.compiling))), given
+    if not is_fleet_plan(file):
+        return read_plan(file, policy, given), {}
+    plan = read_fleet_plan_file(file)
+    return plan if policy is None else as_fleet_policy(plan.fleet, policy, None if policy == "pinned" else _sending(plan.dispatch)), given
+
+
+def _sending(dispatch: rota.Dispatch) -> rota.Dispatch | None:
+    """The rule of a plan, for another policy; that of pinned servers goes with no other."""
+    return None if dispatch.rule == "pinned" else dispatch
 
 
 @slurm.command

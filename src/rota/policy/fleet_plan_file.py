@@ -33,6 +33,7 @@ __all__ = [
     "fleet_plan_at",
     "fleet_plan_file_from_json",
     "fleet_plan_file_to_json",
+    "is_fleet_plan",
     "read_fleet_plan_file",
 ]
 
@@ -118,15 +119,19 @@ def read_fleet_plan_file(path: str | Path) -> FleetPlanFile:
     return fleet_plan_file_from_json(read_text(path), str(path))
 
 
+def is_fleet_plan(path: str | Path) -> bool:
+    """Whether the plan of a fleet is at a path."""
+    if not str(path).endswith(".json") or not Path(path).is_file():
+        return False
+    raw = parse_json(read_text(path), str(path))
+    return isinstance(raw, dict) and "rota_fleet_plan" in raw
+
+
 def fleet_plan_at(path: str | Path, fleet: Fleet) -> FleetPlanFile | None:
     """The plan of this fleet at a path; None if that is no plan of a fleet. Raises `BadSpec` if it is one of another fleet."""
-    if not str(path).endswith(".json") or not Path(path).is_file():
+    if not is_fleet_plan(path):
         return None
-    text = read_text(path)
-    raw = parse_json(text, str(path))
-    if not (isinstance(raw, dict) and "rota_fleet_plan" in raw):
-        return None
-    plan = fleet_plan_file_from_json(text, str(path))
+    plan = read_fleet_plan_file(path)
     for what, own, others in (("kinds", fleet.kinds, plan.fleet.kinds), ("job types", fleet.names, plan.fleet.names)):
         if own != others:
             rule = f"is the plan of another fleet: its {what} are {', '.join(others)}, and here they are {', '.join(own)}"

@@ -12,14 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from rota.arrays import Array
-from rota.errors import BadSpec, Problem
 from rota.live.resources.cores import Cores
 from rota.live.resources.gpus import Gpus
 from rota.live.resources.memory import Memory, bytes_per_unit
 from rota.model import System
 from rota.slurm.world import Amounts, Node
 
-__all__ = ["in_plan_units", "room_beyond_plan", "usable_nodes"]
+__all__ = ["in_plan_units", "room_beyond_plan"]
 
 
 def in_plan_units(amounts: Amounts, resources: Sequence[str]) -> Array:
@@ -39,20 +38,3 @@ def _one(amounts: Amounts, name: str) -> float:
 def room_beyond_plan(node: Node, system: System) -> Array:
     """How much more a node has than the server of the plan (R,)."""
     return in_plan_units(node.has, system.resources) - system.capacity
-
-
-def usable_nodes(nodes: Sequence[Node], system: System, partition: str | None) -> list[Node]:
-    """The nodes of the partition that have all that the server of the plan has; `BadSpec` if there is none."""
-    of_partition = [node for node in nodes if partition is None or partition in node.partitions]
-    if not of_partition:
-        raise BadSpec([Problem("--partition", f"has no nodes (there are {sorted({p for n in nodes for p in n.partitions})})", partition)])
-    large = [node for node in of_partition if (room_beyond_plan(node, system) >= -1e-9 * system.capacity).all()]
-    if not large:
-        biggest = np.max([in_plan_units(node.has, system.resources) for node in of_partition], axis=0)
-        short = [
-            Problem(f"server.{name}", f"no node has as much (at most {has:g}): plan for the nodes (rota slurm plan)", float(wants))
-            for name, wants, has in zip(system.resources, system.capacity, biggest, strict=True)
-            if has < wants * (1 - 1e-9)
-        ]
-        raise BadSpec(short or [Problem("server", "no node has all of it at once: plan for the nodes (rota slurm plan)")])
-    return large

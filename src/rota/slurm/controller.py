@@ -1,10 +1,10 @@
 """The controller: from what a cluster looks like to what should be done. It has no clock, and starts no command.
 
-Each cycle it gets a snapshot. Every node that is at least as large as the server of the plan has a scheduler of its own, the one of
-`rota serve`, with the decision functions of the simulator. What has happened since the last snapshot goes to these schedulers as events:
-jobs have arrived (a dispatch rule says at which node), have ended, have stopped. The actions are then the difference between what the
-schedulers want and what the snapshot shows. So an action that came to nothing is simply asked for again, and a controller that starts in
-the middle of everything needs no notes of an earlier one: what others hold and what runs is all in the snapshot.
+Each cycle it gets a snapshot. Every node that is at least as large as a server of the plan has a scheduler of its own, the one of
+`rota serve`, with the decision functions of the simulator and the policy of its kind. What has happened since the last snapshot goes to
+these schedulers as events: jobs have arrived (a dispatch rule says at which node), have ended, have stopped. The actions are then the
+difference between what the schedulers want and what the snapshot shows. So an action that came to nothing is simply asked for again, and a
+controller that starts in the middle of everything needs no notes of an earlier one: what others hold and what runs is all in the snapshot.
 
 If something happened that is no event of a scheduler (a person suspended a job, a node came back), the scheduler of that node is rebuilt
 from the snapshot; the policy keeps its place in the rota.
@@ -13,18 +13,18 @@ from the snapshot; the policy keeps its place in the rota.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from rota.arrays import Array
 from rota.decide import seeded
 from rota.live.jobs import JobState
-from rota.live.scheduling.job_class import smallest_type
 from rota.policy import PlanFile
 from rota.slurm.amounts import in_plan_units, room_beyond_plan
-from rota.slurm.dispatch import DispatchRule, Nodes, best_fit, fits_at_once
+from rota.slurm.cluster_plan import AnyPlan, ClusterPlan, cluster_plan
+from rota.slurm.dispatch import BestFit, Dispatcher
+from rota.slurm.fleet_rule import FleetRule
 from rota.slurm.marks import MARK, Standing, Where, standing_of, why_not_typed
 from rota.slurm.node_queue import NodeQueue, OnNode
 from rota.slurm.times import Times
@@ -43,6 +43,7 @@ class _Tracked:
 
     number: int
     kind: int
+    queue: int  # in which it waits as long as no node has it
     node: str = ""  # whose queue it is in
     released: float | None = None  # when it was released last, in seconds since 1970
     tries: int = 0
@@ -64,28 +65,37 @@ class Controller:
 
     def __init__(
         self,
-        plan: PlanFile,
+        plan: AnyPlan | ClusterPlan,
         *,
         partition: str | None = None,
         seed: int = 0,
-        dispatch: DispatchRule = best_fit,
         patience_s: float = 30.0,
         notes: int = 20,
     ) -> None:
-        self.plan, self.system, self.partition = plan, plan.system, partition
-        self._dispatch, self._patience_s, self._notes = dispatch, patience_s, notes
+        self.plan, self.partition = cluster_plan(plan), partition
+        self._patience_s, self._notes = patience_s, notes
         self._seeds = np.random.SeedSequence(seed)
         self._begin: float | None = None
         self.queues: dict[str, NodeQueue] = {}
         self.tracked: dict[str, _Tracked] = {}
         self._names: dict[int, str] = {}  # by number
-        self._kinds: dict[tuple[object, ...], int | None] = {}  # by what is asked for
+        self._types: dict[tuple[object, ...], int | None] = {}  # by what is asked for
         self._last = 0
         self.times = Times()
-        # Raises where the policy does not suit the system, and compiles its decisions, before anything is done.
-        NodeQueue("", plan, seeded(self._seeds)).rebuild([OnNode(1, 0, JobState.WAITING)], 0.0)
-        demand = self.system.demand / self.system.capacity
-        self._share: Array = demand.max(axis=1) / self.system.service_rate  # the work of a job: its largest share × its mean size
+        self.ending = False  # whether a job of Rota's was about to end in the last snapshot, and still held its resources
+        self._nodes: dict[str, int] = {}  # all nodes that could run jobs of the plan, and their kinds
+        self._dispatcher: Dispatcher = BestFit(self.plan.types)
+        # Raises where a policy does not suit its servers, and compiles its decisions, before anything is done.
+        for kind in self.plan.kinds:
+            if kind.plan is not None and (kind.types >= 0).any():
+                NodeQueue("", kind.plan, seeded(self._seeds), kind.types).rebuild(
+                    [OnNode(1, int(np.argmax(kind.types >= 0)), JobState.WAITING)], 0.0
+                )
+
+    @property
+    def without_node(self) -> int:
+        """Jobs that wait and are in the queue of no node."""
+        return sum(not job.node for job in self.tracked.values())
 
     # ------------------------------------------------------------------------------------------------------------ a cycle
 
@@ -93,8 +103,9 @@ class Controller:
         """What to do now, in seconds since 1970."""
         self._begin = now if self._begin is None else self._begin
         t = (now - self._begin) / self.plan.live.unit_s
-        seen, actions = self._look(snapshot, now)
         working = self._working(snapshot.nodes)
+        seen, actions = self._look(snapshot, now)
+        self.ending = any(one.at.where == Where.ENDING and one.job.state != "PD" for one in seen.values())
         actions += self._withdraw(seen, working, now)
         again = self._new_queues(working)
         for queue in self.queues.values():
@@ -103,7 +114,8 @@ class Controller:
         for name in again:
             self.queues[name].rebuild(self._jobs_of(name, seen, now), t)
         self._note_others(working, seen, t)
-        self._dispatch_all(seen, t)
+        self._dispatcher.look(self.queues)
+        actions += self._dispatch_all(seen, t)
         for queue in self.queues.values():
             queue.scheduler.tick(t)
         self._move(t)
@@ -134,7 +146,7 @@ class Controller:
                 continue
             if job.id not in self.tracked:
                 self._last += 1
-                self.tracked[job.id] = _Tracked(self._last, kind)
+                self.tracked[job.id] = _Tracked(self._last, kind, self._dispatcher.queue_of(kind))
                 self._names[self._last] = job.id
             known = self.tracked[job.id]
             if job.restarts > known.restarts:
@@ -147,32 +159,36 @@ class Controller:
     def _kind(self, asks: Amounts) -> int | None:
         """The smallest type that encloses what a job asks for; None if none does."""
         key = (asks.cpus, asks.memory_mb, tuple(asks.gres.items()))
-        if key not in self._kinds:
-            self._kinds[key] = smallest_type(in_plan_units(asks, self.system.resources), self.system)
-        return self._kinds[key]
+        if key not in self._types:
+            self._types[key] = self.plan.type_of(asks)
+        return self._types[key]
 
-    def _working(self, nodes: Iterable[Node]) -> dict[str, Node]:
-        """The nodes on which jobs can be started now."""
-        slack = 1e-9 * self.system.capacity
-        return {
-            node.name: node
-            for node in nodes
-            if node.works
-            and (self.partition is None or self.partition in node.partitions)
-            and (room_beyond_plan(node, self.system) >= -slack).all()
-        }
+    def _working(self, nodes: Sequence[Node]) -> dict[str, Node]:
+        """The nodes on which jobs can be started now. If nodes have come, gone or changed, the dispatch rule learns of it."""
+        known = self.plan.nodes(nodes, self.partition)
+        if known != self._nodes:
+            self._nodes = known
+            if self.plan.fleet is not None:
+                by_kind = [sorted((name for name, c in known.items() if c == kind), key=_natural) for kind in range(len(self.plan.kinds))]
+                self._dispatcher = FleetRule(self.plan.fleet, by_kind, self._seeds.spawn(1)[0])
+        return {node.name: node for node in nodes if node.works and node.name in known}
 
     def _new_queues(self, working: Mapping[str, Node]) -> set[str]:
         """Queues for nodes that have come; those of nodes that have gone are dropped, and their jobs go elsewhere."""
-        for name in [name for name in self.queues if name not in working]:
+        for name in [name for name, queue in self.queues.items() if name not in working or queue.plan is not self._plan_of(name)]:
             del self.queues[name]
             for job in self.tracked.values():
                 if job.node == name:
                     job.node = ""
         new = sorted(set(working) - set(self.queues), key=_natural)
         for name in new:
-            self.queues[name] = NodeQueue(name, self.plan, seeded(self._seeds.spawn(1)[0]))
+            plan = self._plan_of(name)
+            assert plan is not None  # nodes of kinds without one are not known
+            self.queues[name] = NodeQueue(name, plan, seeded(self._seeds.spawn(1)[0]), self.plan.kinds[self._nodes[name]].types)
         return set(new)
+
+    def _plan_of(self, name: str) -> PlanFile | None:
+        return self.plan.kinds[self._nodes[name]].plan if name in self._nodes else None
 
     # ------------------------------------------------------------------------------------------------------------ events
 
@@ -254,82 +270,65 @@ class Controller:
 
         A job that Rota has just released may be allocated already or not, so there are two bounds.
         """
-        R = len(self.system.resources)
-        sure, perhaps = ({name: np.zeros(R) for name in self.queues} for _ in range(2))
+        sure, perhaps = ({name: np.zeros(len(queue.plan.system.resources)) for name, queue in self.queues.items()} for _ in range(2))
         for id, one in seen.items():
             name = self.tracked[id].node
             if name in self.queues and one.at.where != Where.WAITING:
                 asks = Amounts(0, one.job.asks.memory_mb, one.job.asks.gres) if one.at.where == Where.SUSPENDED else one.job.asks
-                amount = in_plan_units(asks, self.system.resources)
+                amount = in_plan_units(asks, self.queues[name].plan.system.resources)
                 perhaps[name] += amount
                 if one.at.where in (Where.RUNNING, Where.SUSPENDED):
                     sure[name] += amount
         for name, queue in self.queues.items():
-            node = working[name]
-            allocated = in_plan_units(node.used, self.system.resources) - room_beyond_plan(node, self.system)
+            node, system = working[name], queue.plan.system
+            allocated = in_plan_units(node.used, system.resources) - room_beyond_plan(node, system)
             queue.set_others(allocated - perhaps[name], allocated - sure[name], t)
 
     # ------------------------------------------------------------------------------------------------------------ dispatch
 
-    def _nodes(self) -> tuple[list[NodeQueue], Nodes]:
-        """The nodes as a dispatch rule sees them."""
-        queues = list(self.queues.values())
-        states = [queue.scheduler.state for queue in queues]
-        present = np.array([state.system for state in states])
-        return queues, Nodes(
-            free=np.array([state.free for state in states]),
-            demand=states[0].demand,
-            capacity=states[0].capacity,
-            waiting=np.array([queue.waiting for queue in queues]),
-            work=present @ self._share,
-        )
-
-    def _dispatch_all(self, seen: Mapping[str, _Seen], t: float) -> None:
-        """Waiting jobs that are in no queue join one, the oldest first."""
-        homeless = [id for id, one in seen.items() if one.at.where == Where.WAITING and not self.tracked[id].node]
-        if not homeless or not self.queues:
-            return
-        queues, nodes = self._nodes()
-        for id in homeless:
+    def _dispatch_all(self, seen: Mapping[str, _Seen], t: float) -> list[Action]:
+        """Waiting jobs that are at no node join one, the oldest first, if the rule names one. What no node can take is left to Slurm."""
+        full, hopeless = set[int](), dict[int, bool]()  # queues that the rule has no node for
+        actions = list[Action]()
+        for id, one in seen.items():
             job = self.tracked[id]
-            n = self._dispatch(nodes, job.kind)
-            job.node = queues[n].name
-            queues[n].scheduler.arrive(job.number, job.kind, t)
-            self._renew(nodes, queues, n)
-
-    def _renew(self, nodes: Nodes, queues: list[NodeQueue], n: int) -> None:
-        state = queues[n].scheduler.state
-        nodes.free[n], nodes.waiting[n] = state.free, queues[n].waiting
-        nodes.work[n] = state.system @ self._share
+            if job.node or one.at.where != Where.WAITING:
+                continue
+            name = None if job.queue in full else self._dispatcher.choose(job.kind, job.queue)
+            if name is not None:
+                job.node = name
+                self.queues[name].arrive(job.number, job.kind, t)
+                self._dispatcher.changed(name)
+                continue
+            full.add(job.queue)
+            if job.queue not in hopeless:
+                hopeless[job.queue] = self._dispatcher.hopeless(job.kind, job.queue)
+            if hopeless[job.queue]:
+                actions.append(Action(Do.LEAVE, id, note=f"{MARK}:left:no-node-works-for-it", again=one.job.restarts > 0))
+                one.at = Standing(Where.FOREIGN)
+        return actions
 
     def _move(self, t: float) -> None:
-        """A job that waits where it does not fit moves to a node where it fits at once, if there is one."""
-        if len(self.queues) < 2:
-            return
-        queues, nodes = self._nodes()
-        for kind in range(len(self.system.names)):
-            for _ in range(len(queues)):
-                full = (nodes.free < nodes.demand[kind]).any(axis=1) & (nodes.waiting[:, kind] > 0)
-                if not full.any() or not fits_at_once(nodes, kind).any():
+        """A job that waits where it does not fit moves to a node where it fits at once, if the rule allows that."""
+        self._dispatcher.look(self.queues)
+        for kind in range(len(self.plan.types.names)):
+            for _ in range(len(self.queues)):
+                if (pair := self._dispatcher.better(kind)) is None:
                     break
-                source, target = int(np.argmax(np.where(full, nodes.waiting[:, kind], -1))), self._dispatch(nodes, kind)
-                if target == source:
-                    break
-                number = next(
-                    (n for n in queues[source].scheduler.waiting(kind) if queues[source].scheduler.jobs[n].state == JobState.WAITING), None
-                )
+                source, target = (self.queues[name] for name in pair)
+                number = source.oldest_waiting(kind)
                 if number is None:
                     break
-                queues[source].scheduler.leave(number, t)
-                queues[target].scheduler.arrive(number, kind, t)
-                self.tracked[self._names[number]].node = queues[target].name
-                for n in (source, target):
-                    self._renew(nodes, queues, n)
+                source.scheduler.leave(number, t)
+                target.arrive(number, kind, t)
+                self.tracked[self._names[number]].node = target.name
+                for name in pair:
+                    self._dispatcher.changed(name)
 
     # ------------------------------------------------------------------------------------------------------------ what to do
 
     def _differences(self, seen: Mapping[str, _Seen], now: float) -> list[Action]:
-        """What the schedulers want and the snapshot does not show."""
+        """What the schedulers want and the snapshot does not show; and notes for some of the jobs that wait."""
         actions, notes = list[Action](), self._notes
         for queue in self.queues.values():
             for number, state in queue.states().items():
@@ -343,6 +342,12 @@ class Controller:
                 elif state == JobState.WAITING and one.job.comment == MARK and notes > 0:
                     notes -= 1
                     actions.append(Action(Do.NOTE, id, note=self._waits(job)))
+        for id, one in seen.items():
+            if notes <= 0:
+                break
+            if one.at.where == Where.WAITING and one.job.comment == MARK and not self.tracked[id].node:
+                notes -= 1
+                actions.append(Action(Do.NOTE, id, note=self._waits(self.tracked[id])))
         return actions
 
     def _difference(self, queue: NodeQueue, state: JobState, one: _Seen, now: float) -> Action | None:
@@ -362,7 +367,7 @@ class Controller:
         return None
 
     def _waits(self, job: _Tracked) -> str:
-        return f"{MARK}:waits:{re.sub(r'[^A-Za-z0-9_.+-]', '-', self.system.names[job.kind])}"
+        return f"{MARK}:waits:{re.sub(r'[^A-Za-z0-9_.+-]', '-', self.plan.types.names[job.kind])}"
 
 
 def _natural(name: str) -> tuple[str, int]:

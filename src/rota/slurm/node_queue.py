@@ -34,16 +34,20 @@ def releasable(plan: PlanFile) -> list[bool]:
 
 
 class NodeQueue:
-    """The jobs of one node. Times are in the unit of time of the plan."""
+    """The jobs of one node. Times are in the unit of time of the plan.
 
-    def __init__(self, name: str, plan: PlanFile, random: NDArray[np.uint64]) -> None:
-        self.name, self._plan, self._random = name, plan, random
+    `types` (K,): the number in the plan of each type of the cluster, −1 if it cannot run here. Callers name types of the cluster.
+    """
+
+    def __init__(self, name: str, plan: PlanFile, random: NDArray[np.uint64], types: Int | None = None) -> None:
+        self.name, self.plan, self._random = name, plan, random
+        self.types: Int = np.arange(len(plan.system.names)) if types is None else types
         self.scheduler = self._new()
         self._others: Int = np.zeros_like(self.scheduler.state.free)
         self._begun = False
 
     def _new(self) -> Scheduler:
-        plan = self._plan
+        plan = self.plan
         return Scheduler(plan.system, plan.policy, self._random.copy(), stop=plan.live.preemption, releasable=releasable(plan))
 
     def rebuild(self, jobs: Iterable[OnNode], now: float) -> None:
@@ -54,13 +58,22 @@ class NodeQueue:
         self._hold_others()
         order = {JobState.RUNNING: 0, JobState.SUSPENDED: 1, JobState.STOPPING: 1}  # the started ones are put first
         for job in sorted(jobs, key=lambda job: (order.get(job.state, 2), job.number)):
-            self.scheduler.put(job.number, job.kind, sequence=job.number, state=job.state, served=job.served)
+            self.scheduler.put(job.number, int(self.types[job.kind]), sequence=job.number, state=job.state, served=job.served)
         if saved is None:
             self.scheduler.begin(now)
             self._begun = True
         else:
             self.scheduler.remember(saved)
             self.scheduler.look_again(now)
+
+    def arrive(self, number: int, kind: int, now: float) -> None:
+        """A job of this type joins the node."""
+        self.scheduler.arrive(number, int(self.types[kind]), now)
+
+    def oldest_waiting(self, kind: int) -> int | None:
+        """The oldest job of this type that has not started; None if there is none."""
+        jobs = self.scheduler.jobs
+        return next((n for n in self.scheduler.waiting(int(self.types[kind])) if jobs[n].state == JobState.WAITING), None)
 
     def set_others(self, low: Array, high: Array, now: float) -> None:
         """Notes what others hold (R,): something from low to high. If what was known is in between, nothing has changed."""
@@ -83,5 +96,5 @@ class NodeQueue:
 
     @property
     def waiting(self) -> Int:
-        """Jobs that do not run, by type (K,)."""
+        """Jobs that do not run, by type of the plan (K,)."""
         return np.asarray(self.scheduler.state.system - self.scheduler.state.running)

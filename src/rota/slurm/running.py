@@ -1,5 +1,8 @@
 """`rota slurm run`: reads the cluster, asks the controller, carries out what it says, again and again.
 
+It looks once per interval, and at once when one of its wake files changes: the log of ended jobs (jobcomp/filetxt), or a file that
+job_submit.lua touches. Without them a free node waits half an interval on average until somebody looks.
+
 After each cycle that went well it writes its heartbeat, a small JSON file. A watchdog (`rota slurm watch`) that finds it too old releases
 all jobs to Slurm's own scheduler. The file is locked while a controller runs, so that there is one per file.
 """
@@ -11,14 +14,13 @@ import json
 import os
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rota.arguments import write_text
 from rota.errors import BadSpec, Problem
-from rota.policy import policy_name
 from rota.slurm.controller import Controller
 from rota.slurm.errors import Unreachable
 from rota.slurm.world import Action, Cluster, Do
@@ -27,6 +29,8 @@ __all__ = ["Heartbeat", "default_heartbeat", "describe", "read_heartbeat", "run_
 
 _PART_OF_TIME = 1 / 3  # at most this part of the time Slurm is asked something, so that a long queue does not keep it busy
 _LONGEST_REST_S = 10.0
+_STEP_S = 0.02  # between two looks at the wake files
+_SETTLE_S = 0.1  # after a wake: a job that has just ended, or is just being submitted, is not in Slurm's tables yet
 
 
 @dataclass(frozen=True)
@@ -84,14 +88,15 @@ def run_controller(
     heartbeat: Path,
     *,
     interval_s: float = 1.0,
+    wake: Sequence[Path] = (),
     log_line: Callable[[str], None] = print,
     stop: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Runs until `stop` says so, or an interrupt. Slurm out of reach is waited for."""
+    """Runs until `stop` says so, or an interrupt. Slurm out of reach is waited for. `wake`: files whose changes are looked at at once."""
     lock, cycles, lost = _lock(heartbeat), 0, False
     try:
         while not stop():
-            began, asked_s = time.monotonic(), 0.0
+            began, asked_s, seen, soon = time.monotonic(), 0.0, _versions(wake), False
             try:
                 snapshot = cluster.read()
                 asked_s = time.monotonic() - began
@@ -102,6 +107,7 @@ def run_controller(
                 for complaint in cluster.carry_out(actions):
                     log_line(f"slurm: {complaint}")
                 asked_s += time.monotonic() - decided
+                soon = bool(wake) and controller.ending  # what these jobs hold is free in a moment, and no file will say so
                 if lost:
                     log_line("slurmctld answers again")
                 cycles, lost = cycles + 1, False
@@ -111,9 +117,31 @@ def run_controller(
                     log_line(f"{error}; Rota goes on when it answers")
                 lost = True
             rest_s = min(asked_s * (1 / _PART_OF_TIME - 1), _LONGEST_REST_S)  # where slurmctld takes long to answer
-            time.sleep(max(interval_s - (time.monotonic() - began), rest_s, 0.02))
+            time.sleep(max(rest_s, _STEP_S))
+            _wait(began + (min(interval_s, _SETTLE_S) if soon else interval_s), wake, seen, stop)
     finally:
         lock.close()
+
+
+def _versions(files: Sequence[Path]) -> list[tuple[int, int]]:
+    """What changes when a file is written to: its time and its size."""
+    return [(found.st_mtime_ns, found.st_size) if (found := _stat(file)) is not None else (0, 0) for file in files]
+
+
+def _stat(file: Path) -> os.stat_result | None:
+    try:
+        return file.stat()
+    except OSError:
+        return None
+
+
+def _wait(end: float, wake: Sequence[Path], seen: list[tuple[int, int]], stop: Callable[[], bool]) -> None:
+    """Waits until this moment (monotonic), or until a wake file has changed since its version `seen`."""
+    while (left := end - time.monotonic()) > 0 and not stop():
+        if wake and _versions(wake) != seen:
+            time.sleep(min(left, _SETTLE_S))
+            return
+        time.sleep(min(left, _STEP_S if wake else left))
 
 
 def describe(action: Action, dry_run: bool = False) -> str:
@@ -125,11 +153,11 @@ def describe(action: Action, dry_run: bool = False) -> str:
 
 def _beat(controller: Controller, cluster: Cluster, cycles: int, cycle_s: float) -> Heartbeat:
     states = [state.running.sum() for state in (queue.scheduler.state for queue in controller.queues.values())]
-    waiting = sum(int(queue.waiting.sum()) for queue in controller.queues.values())
+    waiting = controller.without_node + sum(int(queue.waiting.sum()) for queue in controller.queues.values())
     return Heartbeat(
         at=time.time(),
         pid=os.getpid(),
-        policy=policy_name(controller.plan.policy),
+        policy=controller.plan.label,
         partition=controller.partition,
         preemption=controller.plan.live.preemption,
         waiting=waiting,

@@ -14,9 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rota.display import duration
-from rota.live.scheduling.job_class import smallest_type
-from rota.policy import PlanFile, policy_name
-from rota.slurm.amounts import in_plan_units
+from rota.slurm.cluster_plan import AnyPlan, ClusterPlan, cluster_plan
 from rota.slurm.controller import Controller
 from rota.slurm.errors import Unreachable
 from rota.slurm.marks import MARK, why_not_typed
@@ -67,8 +65,8 @@ class _Job:
 class Shadow:
     """Notes the jobs of a partition as they come and go."""
 
-    def __init__(self, plan: PlanFile, partition: str | None) -> None:
-        self.plan, self.partition = plan, partition
+    def __init__(self, plan: AnyPlan | ClusterPlan, partition: str | None) -> None:
+        self.plan, self.partition = cluster_plan(plan), partition
         self._jobs: dict[str, _Job] = {}
         self._others: set[str] = set()
         self._nodes: tuple[Node, ...] = ()
@@ -81,11 +79,9 @@ class Shadow:
             if self.partition is not None and job.partition != self.partition:
                 continue
             present.add(job.id)
-            if job.id not in self._jobs:
-                kind = smallest_type(in_plan_units(job.asks, self.plan.system.resources), self.plan.system)
-                if kind is None or why_not_typed(job):
-                    self._others.add(job.id)
-                    continue
+            if job.id not in self._jobs and (self.plan.type_of(job.asks) is None or why_not_typed(job)):
+                self._others.add(job.id)
+                continue
             kept = self._jobs.setdefault(job.id, _Job(job, snapshot.at))
             kept.last = snapshot.at
             if job.state in ("R", "CG") and kept.began is None:
@@ -99,12 +95,8 @@ class Shadow:
 
         Jobs that still run take part with the time they have run so far. Jobs that were never seen running are left out.
         """
-        nodes = [
-            replace(node, state="IDLE")
-            for node in self._nodes
-            if (self.partition is None or self.partition in node.partitions)
-            and (in_plan_units(node.has, self.plan.system.resources) >= self.plan.system.capacity * (1 - 1e-9)).all()
-        ]
+        known = self.plan.nodes(self._nodes, self.partition)
+        nodes = [replace(node, state="IDLE") for node in self._nodes if node.name in known]
         jobs = [one for one in self._jobs.values() if one.began is not None]
         done = np.array([one.ended is not None for one in jobs], dtype=bool)
         if not done.any() or not nodes:
@@ -130,9 +122,10 @@ class Shadow:
         waits = self.waits(interval_s, lag_s, seed)
         if waits is None:
             return "no job has ended yet: nothing to compare"
-        name = policy_name(self.plan.policy)
         text = f"{waits.jobs} jobs ended. They waited {duration(waits.slurm_wait_s)} on average under Slurm, and would have waited"
-        text += f" {duration(waits.rota_wait_s)} under {name} (simulated with a lag of {lag_s:g} s, a look every {interval_s:g} s)"
+        text += (
+            f" {duration(waits.rota_wait_s)} under {self.plan.label} (simulated with a lag of {lag_s:g} s, a look every {interval_s:g} s)"
+        )
         text += f"; {waits.others} jobs have no type or are Slurm's for another reason" if waits.others else ""
         return text + (f"; {waits.unseen} were never seen running, and are left out" if waits.unseen else "")
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rota.arrays import Array
-from rota.policy import PlanFile
+from rota.slurm.cluster_plan import AnyPlan, ClusterPlan
 from rota.slurm.controller import Controller
 from rota.slurm.marks import MARK
 from rota.slurm.world import Action, Amounts, Do, Node, SlurmJob, Snapshot
@@ -180,7 +180,7 @@ class SimulatedCluster:
 
 
 def play(
-    plan: PlanFile,
+    plan: AnyPlan | ClusterPlan,
     nodes: Sequence[Node],
     jobs: Sequence[PlayedJob],
     *,

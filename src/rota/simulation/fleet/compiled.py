@@ -9,14 +9,16 @@ from typing import Any
 import numba as nb
 
 from rota.errors import Infeasible
-from rota.kernel import compiled, kernel
+from rota.kernel import compiled, kernel, large_kernel
 from rota.simulation.compiled import with_globals
+from rota.simulation.fleet.dispatching import queue_of
 from rota.simulation.fleet.engine import fleet_engine
 from rota.simulation.fleet.rules import Rule
+from rota.simulation.fleet.state import TYPE, FleetState
 from rota.simulation.own import bounds_checked
-from rota.views import View
+from rota.views import View, call_code
 
-__all__ = ["choosing", "fleet_engine", "looking_of"]
+__all__ = ["Asked", "choosing", "fleet_engine", "looking_of"]
 
 _njit: Any = nb.njit
 
@@ -43,6 +45,40 @@ def choosing(view: View, rule: Rule, bounds: bool) -> None:
 def looking_of(view: View, rule: Rule) -> None:
     """Puts the function that looks at a server into the view of the fleet; one that does nothing if the rule does not look."""
     view.set_code(_kept(rule.look or _nothing))
+
+
+class Asked:
+    """The functions of a dispatch rule, for a state that is kept by somebody else: they read it, and are called from Python."""
+
+    def __init__(self, fleet: FleetState, rule: Rule) -> None:
+        self._fleet, self._choose, self._look = fleet, View(fleet), View(fleet)
+        self._looks = rule.look is not None
+        choosing(self._choose, rule, True)
+        looking_of(self._look, rule)
+
+    def choose(self) -> int:
+        """The server for a job of type `asked[TYPE]` in the queue `asked[QUEUE]`, or −1."""
+        return int(_ask(self._choose))
+
+    def look(self) -> None:
+        """Looks at the server `asked[SERVER]`, if the rule looks at servers."""
+        if self._looks:
+            _ask(self._look)
+
+    def queue_of(self, kind: int) -> int:
+        """The queue of a new job of this type."""
+        self._fleet.asked[TYPE] = kind
+        return int(_queue(self._look))
+
+
+@large_kernel
+def _ask(fleet: Any) -> float:
+    return float(call_code(fleet))
+
+
+@large_kernel
+def _queue(fleet: Any) -> float:
+    return float(queue_of(fleet, fleet.asked[TYPE]))
 
 
 @kernel

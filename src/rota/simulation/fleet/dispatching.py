@@ -29,7 +29,7 @@ from rota.simulation.server import (
 )
 from rota.views import call_code, view_at
 
-__all__ = ["BACK_AGAIN", "SENT", "admit", "dispatch_again", "next_held", "reach", "take"]
+__all__ = ["BACK_AGAIN", "SENT", "admit", "dispatch_again", "next_held", "queue_of", "reach", "take"]
 
 SENT, BACK_AGAIN = 4, 5  # kinds of log entries: a job that was held back reaches a server; a job comes back from one that failed
 
