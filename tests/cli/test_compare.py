@@ -133,3 +133,13 @@ def test_what_really_happened_needs_a_log(capsys, log):
         assert message in capsys.readouterr().err
     assert main(["compare", *log[:2], "--actual"]) == 2
     assert "must be a trace of a log" in capsys.readouterr().err
+
+
+def test_the_best_on_a_fleet(capsys):
+    """With --until the race takes every policy with every rule of a fleet."""
+    fleet = str(EXAMPLES / "fleet.toml")
+    rules = ["--dispatch", "random", "pull", "--until", "5%", "--jobs", "40000"]
+    assert main(["compare", fleet, "first-fit", *rules, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["policies"]
+    assert {row["policy"] for row in rows} == {"first-fit, random", "first-fit, pull"}
+    assert rows[0]["policy"] == "first-fit, pull"

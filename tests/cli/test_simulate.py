@@ -242,3 +242,15 @@ def test_wrong_starts(light, capsys, start, says):
     """A wrong --start is wrong use, with the rule."""
     assert main(["simulate", light, "first-fit", "--jobs", "1000", "--start", start]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_independent_runs_of_a_fleet(capsys):
+    """--replications of a fleet are those of rota.replicate, with its rule."""
+    path = EXAMPLES / "fleet.toml"
+    options = ["--replications", "2", "--jobs", "20000", "--dispatch", "pull"]
+    assert main(["simulate", str(path), "first-fit", *options, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    same = rota.replicate(rota.read_system(path), "first-fit", replications=2, jobs=20_000, dispatch="pull")
+    assert found["mean_response_time"] == same.mean_response_time
+    assert main(["simulate", str(path), "first-fit", *options]) == 0
+    assert "first-fit, pull: 2 runs of 20,000 jobs" in capsys.readouterr().out

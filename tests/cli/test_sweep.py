@@ -23,6 +23,23 @@ PAPER, WEB = (str(EXAMPLES / f"{name}.toml") for name in ("paper", "web"))
 HERE = ["--workers", "0"]
 
 
+FLEET = str(EXAMPLES / "fleet.toml")
+
+
+def test_a_fleet(tmp_path, capsys):
+    """Every policy with every rule at every load, and a table of them; a rule for one server is refused."""
+    path = tmp_path / "results.parquet"
+    options = ["--policies", "first-fit,pinned", "--dispatch", "jsq,pull", "--loads", "0.5", "--jobs", "30000", "--seeds", "2"]
+    assert main(["sweep", FLEET, *options, "-o", str(path), "--json", *HERE]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    assert [case["policy"] for case in fields["cases"]] == ["first-fit, jsq", "first-fit, pull", "pinned"]
+    grid = {"dispatch": ["jsq", "pull"], "loads": [0.5], "jobs": 30_000, "seeds": 2}
+    found = sweep(rota.read_system(FLEET), ["first-fit", "pinned"], **grid, workers=0)
+    assert fields["cases"] == over_seeds(found).to_dicts()
+    assert main(["sweep", PAPER, "--policies", "fcfs", "--dispatch", "jsq", "-o", str(tmp_path / "b.parquet")]) == 2
+    assert "--dispatch: is for a fleet" in capsys.readouterr().err
+
+
 def test_json_is_the_table_of_python(tmp_path, capsys):
     """With --json one object has the cases of the sweep; the file has its runs."""
     path = tmp_path / "results.parquet"

@@ -82,12 +82,10 @@ def compare(
         raise rota.BadSpec([rota.Problem("--dispatch", "and --staleness are for a fleet: this file has one [server]")])
     played, warmup = workload_of(workload, loops, warmup_loops, None)
     if until is not None:
-        if not isinstance(system, rota.System):
-            raise rota.BadSpec([rota.Problem("--until", "takes one server so far: leave it out for a fleet")])
         if output is not None or actual:
             other = "--output" if output is not None else "--actual"
             raise rota.BadSpec([rota.Problem("--until", f"does not go with {other}: the policies have different numbers of jobs")])
-        _find_best(system, policies, until, jobs, seed, played, warmup, json)
+        _find_best(system, policies, until, jobs, seed, played, warmup, dispatch, staleness or 0.0, json)
         return
     began = time.perf_counter()
     with ProgressLine() as line:
@@ -200,13 +198,15 @@ def _print_by_type(found: rota.Comparison, actual: rota.Actual, system: rota.Sys
 
 
 def _find_best(
-    system: rota.System,
+    system: rota.System | rota.Fleet,
     policies: list[str],
     until: float,
     jobs: int | None,
     seed: int,
     workload: Workload | None,
     warmup: float | None,
+    dispatch: list[str] | None,
+    staleness: float,
     json: bool,
 ) -> None:
     """Which policy is best, and no more."""
@@ -215,7 +215,18 @@ def _find_best(
         def show(at: RaceProgress) -> None:
             line.update(at.time_s, f"{at.left} policies left, {at.jobs:,} jobs each")
 
-        found = rota.find_best(system, policies, until=until, jobs=jobs, seed=seed, workload=workload, warmup=warmup, progress=show)
+        found = rota.find_best(
+            system,
+            policies,
+            until=until,
+            jobs=jobs,
+            seed=seed,
+            workload=workload,
+            warmup=warmup,
+            progress=show,
+            dispatch=dispatch,
+            staleness=staleness,
+        )
     remark_on_preemption(system, [one.policy for one in found.contenders])
     rows = [
         {

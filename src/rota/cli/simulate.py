@@ -53,7 +53,7 @@ def simulate(
     policy
         A name ({policies}), a policy file (from: rota design -o),
         your own as module:function, or a name that is designed for this system first ({designed}).
-        Of a fleet also: pinned or split, servers that are designed for it.
+        Of a fleet also: pinned, partly-pinned or split, servers that are designed for it.
     until
         Stop when the 95 % interval of the mean response time is this narrow, relative to the mean: 1% or 0.01. --jobs is then the most,
         20 million if not given.
@@ -85,10 +85,10 @@ def simulate(
         raise rota.BadSpec([rota.Problem("--dispatch", "and --staleness are for a fleet: this file has one [server]")])
     played, warmup = workload_of(workload, loops, warmup_loops, warmup)
     present = None if start is None else _counts(start)
-    if isinstance(replications, int) and isinstance(system, rota.System):
+    if isinstance(replications, int):
         if until is not None or until_types is not None or log is not None:
             raise rota.BadSpec([rota.Problem("--replications", "does not go with --until or --log, unless it is auto")])
-        _replicate(system, policy, replications, jobs, seed, played, warmup, present, workers or 1, json)
+        _replicate(system, policy, replications, jobs, seed, played, warmup, present, workers or 1, dispatch, staleness or 0.0, json)
         return
     chosen: Policy | str = policy
     if isinstance(system, rota.System):
@@ -129,7 +129,7 @@ def simulate(
 
 
 def _replicate(
-    system: rota.System,
+    system: rota.System | rota.Fleet,
     policy: str,
     replications: int,
     jobs: int | None,
@@ -138,6 +138,8 @@ def _replicate(
     warmup: float | None,
     start: dict[str, int] | None,
     workers: int,
+    dispatch: str | None,
+    staleness: float,
     json: bool,
 ) -> None:
     """Independent runs."""
@@ -158,6 +160,8 @@ def _replicate(
             start=start,
             workers=workers,
             progress=show,
+            dispatch=dispatch,
+            staleness=staleness,
         )
     for result in found.results:
         result.require_stable()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import rota
-from rota.cli.one_server import read_server
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
 from rota.cli.outputs import check_output
 from rota.cli.parameters import Force, Json, Output, SystemFile, Workers, WorkloadName
@@ -27,6 +26,7 @@ def sweep(
     jobs: str | None = None,
     seeds: int = 3,
     workload: WorkloadName = None,
+    dispatch: str | None = None,
     workers: Workers = None,
     scheduler: str | None = None,
     force: Force = False,
@@ -55,6 +55,9 @@ def sweep(
         How many jobs arrive in a run: a million, or all of --workload, if not given.
     seeds
         How many seeds: 0, 1, 2, … The same seed gives the same jobs to every policy.
+    dispatch
+        Of a fleet: which server a job goes to, with commas between rules ({dispatch}), or your own as module:function; every policy is
+        simulated with every rule. The file's rule if not given, else jsq.
     scheduler
         The address of a Dask scheduler, as tcp://10.0.0.1:8786, to run on its workers instead.
     """
@@ -63,7 +66,9 @@ def sweep(
     from rota.study.results import is_results_file
 
     check_output(output, force or is_results_file(output))
-    system = read_server(file)
+    system = rota.read_system(file)
+    if dispatch is not None and not isinstance(system, rota.Fleet):
+        raise rota.BadSpec([rota.Problem("--dispatch", "is for a fleet: this file has one [server]")])
 
     with ProgressLine() as line:
 
@@ -77,6 +82,7 @@ def sweep(
             results = run_sweep(
                 system,
                 policies.split(","),
+                dispatch=None if dispatch is None else dispatch.split(","),
                 loads=None if loads is None else numbers(loads, "--loads"),
                 switching_rates=None if switching_rates is None else numbers(switching_rates, "--switching-rates"),
                 setup_rates=None if setup_rates is None else numbers(setup_rates, "--setup-rates"),

@@ -21,7 +21,18 @@ from rota.model.live import LiveSettings
 from rota.model.system import System
 from rota.model.tables import parts_from_dict, system_to_dict
 
-__all__ = ["FleetSpec", "Spec", "parse_spec", "parse_system", "read_any_spec", "read_server", "read_spec", "read_system", "write_toml"]
+__all__ = [
+    "FleetSpec",
+    "Spec",
+    "parse_any_system",
+    "parse_spec",
+    "parse_system",
+    "read_any_spec",
+    "read_server",
+    "read_spec",
+    "read_system",
+    "write_toml",
+]
 
 
 @dataclass(frozen=True)
@@ -48,19 +59,27 @@ def read_spec(path: str | Path) -> Spec:
 
 def read_any_spec(path: str | Path) -> Spec | FleetSpec:
     """Reads the file of a server or of a fleet, once. Raises `BadSpec` with every problem at once."""
-    text = read_text(path)
-    raw = _tables(text, str(path))
+    return _parse_any(read_text(path), str(path))
+
+
+def _parse_any(text: str, source: str | None) -> Spec | FleetSpec:
+    raw = _tables(text, source)
     if "servers" not in raw:
-        return parse_spec(text, str(path))
+        return parse_spec(text, source)
     try:
         return FleetSpec(fleet_from_dict(raw), text)
     except BadSpec as error:
-        raise _located(error.problems, text, str(path)) from None
+        raise _located(error.problems, text, source) from None
 
 
 def read_system(path: str | Path) -> System | Fleet:
     """Reads a system from its TOML file: a `Fleet` if it has [servers.NAME] tables. Raises `BadSpec` with every problem at once."""
-    spec = read_any_spec(path)
+    return parse_any_system(read_text(path), str(path))
+
+
+def parse_any_system(text: str, source: str | None = None) -> System | Fleet:
+    """Reads a system or a fleet from the text of a spec."""
+    spec = _parse_any(text, source)
     return spec.fleet if isinstance(spec, FleetSpec) else spec.system
 
 

@@ -17,7 +17,7 @@ from rota.policy.partly_pinned import PartlyPinned
 from rota.policy.pinned import Pinned
 from rota.policy.split import Split
 
-__all__ = ["FleetDesign", "fleet_policy_from_dict", "fleet_policy_to_dict", "read_fleet_policy", "save_fleet_policy"]
+__all__ = ["FleetDesign", "fleet_design_at", "fleet_policy_from_dict", "fleet_policy_to_dict", "read_fleet_policy", "save_fleet_policy"]
 
 FleetDesign = Pinned | Split | PartlyPinned
 _FIELDS = {
@@ -85,6 +85,14 @@ def _made(kind: str, given: dict[str, Any]) -> FleetDesign:
 def save_fleet_policy(policy: FleetDesign, path: str | Path) -> None:
     """Writes a policy of a fleet to a file."""
     write_text(path, json.dumps(fleet_policy_to_dict(policy), indent=2, ensure_ascii=False) + "\n")
+
+
+def fleet_design_at(path: str | Path) -> FleetDesign | None:
+    """The policy of a fleet at a path; None if that is something else."""
+    if not str(path).endswith(".json") or not Path(path).is_file():
+        return None
+    raw = parse_json(read_text(path), str(path))
+    return fleet_policy_from_dict(raw, str(path)) if isinstance(raw, dict) and raw.get("policy") in _FIELDS else None
 
 
 def read_fleet_policy(path: str | Path) -> FleetDesign:

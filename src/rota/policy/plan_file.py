@@ -63,7 +63,7 @@ def with_names(policy: Policy, names: tuple[str, ...]) -> Policy:
     if isinstance(policy, MSR) and policy.names is None:
         return policy.replace(names=names)
     if isinstance(policy, Improved) and policy.base.names is None:
-        return Improved(policy.base.replace(names=names))
+        return replace(policy, base=policy.base.replace(names=names))
     return policy
 
 

@@ -26,12 +26,14 @@ import numpy as np
 from rota.arguments import whole
 from rota.display import html_lines, html_table, html_title, number
 from rota.errors import BadSpec, Infeasible, Problem, RotaError
-from rota.model import System, Workload
+from rota.model import Fleet, System, Workload
 from rota.policy import Policy, policy_name
 from rota.simulation.arguments import checked_run
-from rota.simulation.compare import Difference, chosen_policies, labels_of
+from rota.simulation.compare import Difference, labels_of
 from rota.simulation.entry import Entry, mean_of
+from rota.simulation.fleet.policy import Failures, PolicyOfFleet
 from rota.simulation.named import as_workload
+from rota.simulation.of_fleet import Rules, chosen_policies, server_for
 from rota.simulation.playing import Playing, play_all
 from rota.simulation.result import Result
 from rota.simulation.simulate import JOBS as USUAL
@@ -122,9 +124,10 @@ class Best:
 
 
 def find_best(
-    system: System,
-    policies: Sequence[Policy | str | Path],
+    system: System | Fleet,
+    policies: Sequence[PolicyOfFleet],
     *,
+    dispatch: Rules = None,
     until: float = 0.01,
     jobs: int | None = None,
     seed: int = 0,
@@ -132,23 +135,27 @@ def find_best(
     warmup: float | None = None,
     workers: int | None = None,
     progress: Callable[[RaceProgress], None] | None = None,
+    staleness: float = 0.0,
+    failures: Failures | None = None,
 ) -> Best:
     """Finds the policy of lowest mean response time, with 95 % confidence: at most `jobs` jobs of each, fewer where that is clear sooner.
 
     The race ends when every other policy is proved worse, or within `until` of the mean of the best and so as good; or when the jobs
     are used up (a million, or more if a type is rare; all of a workload that has an end), and then says what is open. A policy that cannot
     run on this system is in `errors`. Policies run on all cores, or in `workers` threads, which does not change the answer.
+    On a `rota.Fleet` every policy is combined with every rule of `dispatch`, as in `compare`.
     """
+    given, system = system, server_for(system, dispatch, staleness, failures)
     jobs, seed, _ = checked_run(system, jobs, seed, until, warmup)
     workers = None if workers is None else whole("workers", workers, 1)
     errors: dict[str, str] = {}
-    chosen = chosen_policies(policies, system, errors)
+    chosen = chosen_policies(given, policies, errors, dispatch, staleness, failures)
     workload = None if workload is None else as_workload(workload, system)
     if workload is None and system.arrival_rate.sum() == 0:
         raise Infeasible("no jobs arrive: there is nothing to simulate")
     if isinstance(workload, Sized):
         jobs = min(jobs or len(workload), len(workload))
-    jobs = jobs or (enough_jobs(system) if workload is None else USUAL)
+    jobs = jobs or (enough_jobs(system, fleet=isinstance(given, Fleet)) if workload is None else USUAL)
     if jobs < 1:
         raise Infeasible("the workload has no jobs: there is nothing to simulate")
     entries = _begun(system, chosen, workload, seed, jobs, errors)

@@ -14,13 +14,13 @@ from rota.arguments import whole
 from rota.arrays import Int
 from rota.display import html_lines, html_table, html_title, number, verdict_cells
 from rota.errors import BadSpec, Problem, RotaError
-from rota.model import Dispatch, Fleet, System, Workload
-from rota.policy import DESIGNED_NAMES, Custom, Policy, as_policy, policy_name
-from rota.policy.lookup import policy_list
+from rota.model import Fleet, System, Workload
+from rota.policy import Custom, Policy, policy_name
 from rota.simulation.actual import Actual, checked_actual, measure_actual
 from rota.simulation.arguments import checked_run
-from rota.simulation.fleet.policy import Failures, PolicyOfFleet, fleet_policies, pooled
+from rota.simulation.fleet.policy import Failures, PolicyOfFleet
 from rota.simulation.named import as_workload
+from rota.simulation.of_fleet import Rules, chosen_policies, server_for
 from rota.simulation.result import JOBS, RELATIVE, RESPONSES, Result
 from rota.simulation.side_by_side import in_threads
 from rota.simulation.simulate import SimulationProgress, simulate
@@ -29,7 +29,7 @@ from rota.simulation.statistics import difference_interval
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["ACTUAL", "Comparison", "Difference", "chosen_policies", "compare", "compare_pair", "compare_relative", "labels_of"]
+__all__ = ["ACTUAL", "Comparison", "Difference", "compare", "compare_pair", "compare_relative", "labels_of"]
 
 ACTUAL = "actual"  # the label of what the log says
 
@@ -169,7 +169,7 @@ def compare(
     system: System | Fleet,
     policies: Sequence[PolicyOfFleet],
     *,
-    dispatch: Dispatch | str | Sequence[Dispatch | str] | None = None,
+    dispatch: Rules = None,
     jobs: int | None = None,
     seed: int = 0,
     workload: Workload | str | Path | None = None,
@@ -188,15 +188,9 @@ def compare(
     On a `rota.Fleet` every policy is combined with every rule of `dispatch`, a rule or a list of them; the rest is as in `simulate`.
     """
     errors: dict[str, str] = {}
-    if isinstance(system, Fleet):
-        fleet, system = system, pooled(system)
-        checked_run(system, jobs, seed, warmup=warmup)
-        chosen: list[Policy] = list(fleet_policies(fleet, policies, dispatch, errors, staleness, failures))
-    else:
-        if dispatch is not None or staleness or failures is not None:
-            raise BadSpec([Problem("dispatch", "goes with a rota.Fleet, and so do staleness and failures", dispatch)])
-        checked_run(system, jobs, seed, warmup=warmup)
-        chosen = chosen_policies(policies, system, errors)  # type: ignore[arg-type]  # it refuses what is not for one server
+    given, system = system, server_for(system, dispatch, staleness, failures)
+    checked_run(system, jobs, seed, warmup=warmup)
+    chosen = chosen_policies(given, policies, errors, dispatch, staleness, failures)
     workload = None if workload is None else as_workload(workload, system)
     trace = checked_actual(workload) if actual else None
     labels = labels_of([policy_name(policy) for policy in chosen])
@@ -224,21 +218,6 @@ def compare(
         raise KeyboardInterrupt
     happened = None if trace is None else measure_actual(trace, system, edges=next((edges_of(result) for result in found.values()), None))
     return Comparison(tuple(found.values()), errors, tuple(found), happened)
-
-
-def chosen_policies(policies: Sequence[Policy | str | Path], system: System, errors: dict[str, str]) -> list[Policy]:
-    """The policies; why one cannot be designed for this system is added to the errors."""
-    given = policy_list(policies)
-    known = [
-        policy if isinstance(policy, str) and policy in DESIGNED_NAMES else as_policy(policy, system) for policy in given
-    ]  # a wrong name is found at once
-    chosen = []
-    for policy in known:
-        try:
-            chosen.append(as_policy(policy, system))
-        except RotaError as error:
-            errors[str(policy)] = str(error)
-    return chosen
 
 
 def edges_of(result: Result) -> Int:

@@ -15,14 +15,16 @@ from rota.arguments import whole
 from rota.arrays import Array, Int
 from rota.display import html_table, html_title, number
 from rota.errors import BadSpec, Problem
-from rota.model import System, Workload
+from rota.model import Dispatch, Fleet, System, Workload
 from rota.policy import FCFS, Policy, as_policy, draws
 from rota.simulation.arguments import checked_run
+from rota.simulation.fleet.policy import Failures, FleetPolicy, PolicyOfFleet
+from rota.simulation.fleet.result import FleetResult
 from rota.simulation.measured import FEWEST, too_little
 from rota.simulation.named import as_workload
 from rota.simulation.packing import packed
 from rota.simulation.result import Result
-from rota.simulation.simulate import enough_jobs, seeds_of, simulate
+from rota.simulation.simulate import enough_jobs, seeds_of, simulate, together
 from rota.simulation.start import Counts, Start, checked_start
 from rota.simulation.statistics import spread_interval
 
@@ -117,9 +119,10 @@ class Replications:
 
 
 def replicate(
-    system: System,
-    policy: Policy | str | Path,
+    system: System | Fleet,
+    policy: PolicyOfFleet,
     *,
+    dispatch: Dispatch | str | None = None,
     replications: int = 10,
     jobs: int | None = None,
     seed: int = 0,
@@ -128,16 +131,20 @@ def replicate(
     start: Start | Counts | None = None,
     workers: int = 1,
     progress: Callable[[int], None] | None = None,
+    staleness: float = 0.0,
+    failures: Failures | None = None,
 ) -> Replications:
     """Runs `replications` simulations with seeds of their own, in `workers` processes. Their number does not change the result by a bit.
 
     `jobs` count in each (100,000, or more if a type is rare, see `enough_jobs`; all of a workload that has an end). A `workload` draws its
     jobs from the seed. A fixed one, a trace or a list, gives every run the same jobs: then the interval reflects only the policy's own
     randomness, and a policy without any is refused. `start` as in `simulate`: what the system does from a state, over many futures.
+    A `rota.Fleet` with `dispatch`, `staleness` and `failures` as in `simulate`.
     """
     replications, workers = whole("replications", replications, 2), whole("workers", workers, 1)
+    system, given = together(system, policy, dispatch, staleness, failures, start)
     jobs, seed, _ = checked_run(system, jobs, seed, warmup=warmup)
-    policy = as_policy(policy, system)
+    policy = as_policy(given, system)  # type: ignore[arg-type]  # it refuses what is not for one server
     workload = None if workload is None else as_workload(workload, system)
     if getattr(workload, "fixed", False) and not draws(policy):
         rule = (
@@ -145,7 +152,7 @@ def replicate(
         )
         raise BadSpec([Problem("workload", rule, workload)])
     if jobs is None and not isinstance(workload, Sized):
-        jobs = enough_jobs(system, JOBS) if workload is None else JOBS
+        jobs = enough_jobs(system, JOBS, fleet=isinstance(policy, FleetPolicy)) if workload is None else JOBS
     seeds = seeds_of(seed, replications)
     begin_state = None if start is None else checked_start(system, policy, start)
     work = [(system, policy, jobs, each, warmup, workload, begin_state) for each in seeds]
@@ -158,7 +165,7 @@ def replicate(
     else:
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             for result in pool.map(_unpacked, [packed(task) for task in work]):
-                results.append(replace(result, policy=policy))
+                results.append(_of(result, policy))
                 if progress is not None:
                     progress(len(results))
     return Replications(tuple(results))
@@ -173,4 +180,11 @@ def _one(task: _Task) -> Result:
 
 
 def _unpacked(task: bytes) -> Result:
-    return replace(_one(pickle.loads(task)), policy=FCFS())  # pickle may fail on a custom policy; the caller has it
+    return _of(_one(pickle.loads(task)), FCFS())  # pickle may fail on a custom policy; the caller has it
+
+
+def _of(result: Result, policy: Policy) -> Result:
+    """The result with another policy in it."""
+    if not isinstance(result, FleetResult):
+        return replace(result, policy=policy)
+    return replace(result, policy=policy, dispatch=policy.dispatch if isinstance(policy, FleetPolicy) else Dispatch("random"))

@@ -20,11 +20,15 @@ import numpy as np
 from rota.arguments import parse_json, read_text, write_text
 from rota.errors import BadSpec, Infeasible, Problem, version_problem
 from rota.imported import source_of
-from rota.model import System, system_from_dict, system_to_dict
+from rota.model import Dispatch, Fleet, System, system_from_dict, system_to_dict
+from rota.model.fleet_tables import fleet_from_dict, fleet_to_dict
 from rota.policy import Custom, Policy, policy_from_dict, policy_to_dict
 from rota.policy.custom import place_of_custom
 from rota.simulation.actual import Actual
 from rota.simulation.compare import Comparison, Difference
+from rota.simulation.fleet.files import fleet_policy_from_plain, fleet_policy_plain, rule_from_plain, rule_plain
+from rota.simulation.fleet.policy import FleetPolicy
+from rota.simulation.fleet.result import FleetResult
 from rota.simulation.replicate import Replications
 from rota.simulation.result import Result
 from rota.simulation.start import Start
@@ -37,7 +41,9 @@ __all__ = ["RESULT_VERSION", "read_result", "save_result"]
 RESULT_VERSION = 1
 
 Saved = Result | Comparison | Replications
-_RECORDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Result, Comparison, Difference, Replications, Start, Actual)}
+_RECORDS: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (Result, FleetResult, Comparison, Difference, Replications, Start, Actual)
+}
 
 
 def save_result(result: Saved, path: str | Path) -> None:
@@ -92,6 +98,12 @@ def _plain(value: Any) -> Any:
         return {"map": [[_plain(key), _plain(item)] for key, item in value.items()]}
     if isinstance(value, System):
         return {"system": system_to_dict(value)}
+    if isinstance(value, Fleet):
+        return {"fleet": fleet_to_dict(value)}
+    if isinstance(value, FleetPolicy):
+        return {"fleet_policy": fleet_policy_plain(value, _plain), "of": fleet_to_dict(value.given)}
+    if isinstance(value, Dispatch):
+        return {"dispatch": rule_plain(value)}
     if isinstance(value, Custom):
         return {"custom": value.name, **_place(value)}
     if type(value).__name__ in _RECORDS:
@@ -127,6 +139,12 @@ def _whole(value: Any) -> Any:
             return {_whole(key): _whole(item) for key, item in pairs}
         case {"system": tables}:
             return system_from_dict(tables)
+        case {"fleet": tables}:
+            return fleet_from_dict(tables)
+        case {"fleet_policy": tables, "of": fleet}:
+            return fleet_policy_from_plain(fleet_from_dict(fleet), tables, _whole)
+        case {"dispatch": rule}:
+            return rule_from_plain(rule)
         case {"policy": tables}:
             return policy_from_dict(tables)
         case {"custom": name}:

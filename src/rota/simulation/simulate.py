@@ -17,9 +17,10 @@ from rota.model.workload import Workload
 from rota.policy import as_policy
 from rota.simulation.arguments import checked_run
 from rota.simulation.compiled import will_compile
-from rota.simulation.fleet.policy import Failures, FleetPolicy, PolicyOfFleet, as_fleet_policy, pooled
+from rota.simulation.fleet.policy import Failures, FleetPolicy, PolicyOfFleet, as_fleet_policy
 from rota.simulation.measured import result_of
 from rota.simulation.named import as_workload
+from rota.simulation.of_fleet import server_for
 from rota.simulation.packing import in_processes, is_plain
 from rota.simulation.playing import Playing, play_all
 from rota.simulation.result import Result
@@ -28,7 +29,7 @@ from rota.simulation.start import Counts, Start, checked_start
 from rota.simulation.statistics import WARMUP
 from rota.simulation.until import FIRST_LOOK, Until
 
-__all__ = ["JOBS", "Result", "SimulationProgress", "enough_jobs", "seeds_of", "simulate"]
+__all__ = ["JOBS", "Result", "SimulationProgress", "enough_jobs", "seeds_of", "simulate", "together"]
 
 JOBS = 1_000_000  # of a workload without end
 _OF_A_TYPE = 500  # jobs of the rarest type, if that takes no more than …
@@ -92,13 +93,7 @@ def simulate(
     units of time. `failures`: mean times up and down, for all servers or by kind; a server that fails loses what it did, and its jobs are
     dispatched again. The result is a `FleetResult`.
     """
-    if isinstance(system, Fleet):
-        if start is not None:
-            raise BadSpec([Problem("start", "is for one server: a fleet begins empty", start)])
-        policy = as_fleet_policy(system, policy, dispatch, staleness=staleness, failures=failures)
-        system = pooled(system)
-    elif dispatch is not None or staleness or failures is not None:
-        raise BadSpec([Problem("dispatch", "goes with a rota.Fleet, and so do staleness and failures", dispatch)])
+    system, policy = together(system, policy, dispatch, staleness, failures, start)
     jobs, seed, log_jobs = checked_run(system, jobs, seed, until, warmup, log_jobs, until_types)
     policy = as_policy(policy, system)  # type: ignore[arg-type]  # it refuses what is not for one server
     workload = None if workload is None else as_workload(workload, system)
@@ -133,6 +128,23 @@ def simulate(
         for one in ([seed] if n == 1 else seeds_of(seed, n))
     ]
     return _played(runs, seed, each, rule, usual, first or jobs, warmup, workers, progress)
+
+
+def together(
+    system: System | Fleet,
+    policy: PolicyOfFleet,
+    dispatch: Dispatch | str | None,
+    staleness: float,
+    failures: Failures | None,
+    start: Start | Counts | None,
+) -> tuple[System, PolicyOfFleet]:
+    """What is simulated: a fleet as one server of the same size, with what its servers do as the policy. One server stays as it is."""
+    server = server_for(system, dispatch, staleness, failures)
+    if not isinstance(system, Fleet):
+        return server, policy
+    if start is not None:
+        raise BadSpec([Problem("start", "is for one server: a fleet begins empty", start)])
+    return server, as_fleet_policy(system, policy, dispatch, staleness=staleness, failures=failures)
 
 
 def _runs(replications: int | str | None, workload: Workload | None, log_jobs: int, auto: Callable[[], int]) -> int:

@@ -15,9 +15,12 @@ from rota.arguments import is_real
 from rota.capacity import system_load
 from rota.errors import BadSpec, Problem
 from rota.imported import is_place
-from rota.model import System, Workload
+from rota.model import Fleet, System, Workload
 from rota.model.system import check_system
 from rota.policy import DESIGNED_NAMES, MSR, Policy, Record, as_policy, draws, policy_name, record_named, records
+from rota.simulation.fleet.policy import PolicyOfFleet
+from rota.simulation.of_fleet import Rules, server_for
+from rota.study.fleet_grid import FleetCase, fleet_cases
 from rota.study.runs import Run, policy_text
 from rota.study.workloads import named_workload
 
@@ -62,9 +65,10 @@ def _range(part: str) -> list[float]:
 
 
 def grid(
-    system: System,
-    policies: Sequence[Policy | str | Path],
+    system: System | Fleet,
+    policies: Sequence[PolicyOfFleet],
     *,
+    dispatch: Rules = None,
     loads: Iterable[float] | None = None,
     switching_rates: Iterable[float] | None = None,
     setup_rates: Iterable[float] | None = None,
@@ -75,12 +79,13 @@ def grid(
     """The runs of a grid, the seeds of a case beside each other. Axes that do not matter to a policy do not multiply its runs.
 
     Without `loads` the system is taken as it is. `seeds` is a list of them, or how many: 0, 1, 2, … A workload that is the same for every
-    seed needs one only where the policy draws nothing itself.
+    seed needs one only where the policy draws nothing itself. On a fleet every policy is combined with every rule of `dispatch`.
     """
-    check_system(system)
+    server = server_for(system, dispatch, 0.0, None)
+    check_system(server)
     if isinstance(policies, str) or not isinstance(policies, Iterable):
         raise BadSpec([Problem("policies", 'must be a list, as ["first-fit", "nMSR"]', policies)])
-    given = None if workload is None else named_workload(workload, system)
+    given = None if workload is None else named_workload(workload, server)
     if jobs is None:
         jobs = JOBS if given is None or given.jobs is None else given.jobs
     axes = {
@@ -90,12 +95,18 @@ def grid(
         "jobs": _axis("jobs", jobs, whole=True, least=min(100, given.jobs or 100) if given else 100),
         "seeds": _axis("seeds", _so_many(seeds), whole=True, least=0),
     }
-    known = [_known(policy, system) for policy in policies]
+    known = _all_known(system, list(policies), dispatch)
     problems = [Problem(name, "must not be empty") for name, values in {**axes, "policies": known}.items() if values == []]
     if axes["switching_rates"] and not any(policy.switches for policy in known):
-        problems.append(Problem("switching_rates", f"no policy here switches: add one of {', '.join(MSR_NAMES)}, or a policy file"))
+        if isinstance(system, Fleet):
+            problems.append(Problem("switching_rates", "are for one server: the rotas of a fleet have the best one of each kind"))
+        else:
+            problems.append(Problem("switching_rates", f"no policy here switches: add one of {', '.join(MSR_NAMES)}, or a policy file"))
     if axes["setup_rates"] and not any(policy.sets_up for policy in known):
-        problems.append(Problem("setup_rates", f"no policy here has setups: add {' or '.join(_WITH_SETUPS)}"))
+        if isinstance(system, Fleet):
+            problems.append(Problem("setup_rates", "are for one server: of a fleet they are those of its file"))
+        else:
+            problems.append(Problem("setup_rates", f"no policy here has setups: add {' or '.join(_WITH_SETUPS)}"))
     if problems:
         raise BadSpec(problems)
 
@@ -141,7 +152,7 @@ def _axis(name: str, values: float | Iterable[float] | None, whole: bool = False
     return [float(value) for value in given] if not whole else given
 
 
-def _at_loads(system: System, loads: list[float] | None) -> list[tuple[float, float, str]]:
+def _at_loads(system: System | Fleet, loads: list[float] | None) -> list[tuple[float, float, str]]:
     """Each load, the factor of the arrival rates, and the system, as text."""
     now = system_load(system).load
     if loads is None:
@@ -203,6 +214,12 @@ class _ToDesign:
     def definition(self, switching_rate: float | None, setup_rate: float | None) -> str:
         rates = {"objective": "load", "switching_rate": switching_rate, "setup_rate": setup_rate} if self.record is not None else {}
         return json.dumps({"design": self.name, **rates})
+
+
+def _all_known(system: System | Fleet, policies: list[PolicyOfFleet], dispatch: Rules) -> Sequence[_Known | _ToDesign | FleetCase]:
+    if isinstance(system, Fleet):
+        return fleet_cases(system, policies, dispatch, policy_text)
+    return [_known(policy, system) for policy in policies]  # type: ignore[arg-type]  # it refuses what is not for one server
 
 
 def _known(given: Policy | str | Path, system: System) -> _Known | _ToDesign:

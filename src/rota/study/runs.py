@@ -3,7 +3,7 @@
 A run is sent to other processes and machines, and a key identifies it. So it holds text instead of objects: the system as TOML (at
 the load of the run) and the policy as JSON. That is a policy's file, or what to design (`{"design": "nMSR", …}`): designing is part of the
 run, so that it too is spread over the workers. A policy of your own is the place that it is imported from and a hash of its source
-(`{"custom": "mine:longest_first", "source": "…"}`).
+(`{"custom": "mine:longest_first", "source": "…"}`). What the servers of a fleet do is one text too (`rota.study.fleet_grid`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,17 @@ from rota import __version__
 from rota.capacity import Load, system_load
 from rota.errors import BadSpec, Problem, RotaError
 from rota.imported import source_of
-from rota.model import System, Workload
-from rota.model.spec import parse_system
+from rota.model import Fleet, System, Workload
+from rota.model.spec import parse_any_system
 from rota.policy import MSR, Custom, Policy, design_named, policy_from_dict, policy_to_json
 from rota.policy.custom import custom_at, place_of_custom
 from rota.policy.registry import record_named
 from rota.simulation import Result, simulate
 from rota.simulation.arguments import LEAST_JOBS
+from rota.simulation.fleet.files import fleet_policy_plain
+from rota.simulation.fleet.policy import FleetPolicy
+from rota.simulation.of_fleet import server_for
+from rota.study.fleet_grid import fleet_policy_of
 from rota.study.workloads import defining, workload_from_text
 
 __all__ = ["Run", "failed", "measure", "policy_from_text", "policy_text", "repeat"]
@@ -71,6 +75,8 @@ def policy_text(policy: Policy) -> str:
     if isinstance(policy, Custom):
         place = place_of_custom(policy)
         return json.dumps({"custom": place, "source": source_of(place, "policies")})
+    if isinstance(policy, FleetPolicy):
+        return json.dumps({"fleet": fleet_policy_plain(policy, lambda one: json.loads(policy_text(one)))})
     return policy_to_json(policy)
 
 
@@ -93,20 +99,24 @@ def policy_from_text(text: str) -> Policy:
 
 @lru_cache(maxsize=64)  # the seeds of a case follow each other: they share one design
 def _policy_of(definition: str, text: str) -> Policy:
-    fields = json.loads(definition)
+    fields, system = json.loads(definition), _system_of(text)
+    if isinstance(system, Fleet):
+        return fleet_policy_of(system, fields["fleet"], policy_from_text)
     if "design" not in fields:
         return policy_from_text(definition)
-    return design_named(fields.pop("design"), _system_of(text), load=_load_of(text), **fields)
+    return design_named(fields.pop("design"), system, load=_load_of(text), **fields)
 
 
 @lru_cache(maxsize=64)
-def _system_of(text: str) -> System:
-    return parse_system(text)
+def _system_of(text: str) -> System | Fleet:
+    return parse_any_system(text)
 
 
 @lru_cache(maxsize=64)  # so do the designs of one system
 def _load_of(text: str) -> Load:
-    return system_load(_system_of(text))
+    system = _system_of(text)
+    assert isinstance(system, System)
+    return system_load(system)
 
 
 # -------------------------------------------------------------------------------------------------------------- measurements
@@ -121,9 +131,8 @@ def measure(run: Run) -> dict[str, Any]:
     except RotaError as error:
         return failed(run, str(error))
     try:
-        system = _system_of(run.system)
         policy = _policy_of(run.definition, run.system)
-        result = simulate(system, policy, jobs=_at_least(run.jobs), seed=run.seed, workload=workload)
+        result = simulate(_server_of(run.system), policy, jobs=_at_least(run.jobs), seed=run.seed, workload=workload)
     except RotaError as error:
         return _row(run, outcome="impossible", error=str(error))
     except Exception as error:  # one run of thousands must not end the sweep: the row says so, and the next sweep tries again
@@ -133,10 +142,17 @@ def measure(run: Run) -> dict[str, Any]:
     return _row(run, **_measured(result, run.definition))
 
 
+def _server_of(text: str) -> System:
+    """The server that jobs arrive at: of a fleet one as large as all."""
+    return server_for(_system_of(text), None, 0.0, None)
+
+
 def _given(run: Run) -> Workload | None:
     """The workload, if there is one. Files and modules outside the run may be missing or different on this machine."""
     if run.definition.startswith('{"custom"'):
         policy_from_text(run.definition)
+    if '"custom"' in run.definition and run.definition.startswith('{"fleet"'):
+        _policy_of(run.definition, run.system)
     return None if run.workload is None else workload_from_text(run.workload)
 
 
@@ -180,8 +196,8 @@ def repeat(row: Mapping[str, Any]) -> Result:
     if row["policy_json"] is None:
         raise BadSpec([Problem("row", f"was not measured, it is {row['outcome']}: {row['error']}")])
     workload = None if row.get("workload") is None else workload_from_text(row["workload"])
-    policy = policy_from_text(row["policy_json"])
-    return simulate(parse_system(row["system"]), policy, jobs=_at_least(row["jobs"]), seed=row["seed"], workload=workload)
+    policy = _policy_of(row["policy_json"], row["system"])
+    return simulate(_server_of(row["system"]), policy, jobs=_at_least(row["jobs"]), seed=row["seed"], workload=workload)
 
 
 def _at_least(jobs: int) -> int:

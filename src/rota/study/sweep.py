@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.model import System, Workload
-from rota.policy import Policy
+from rota.model import Fleet, System, Workload
+from rota.simulation.fleet.policy import PolicyOfFleet
+from rota.simulation.of_fleet import Rules
 from rota.study.execute import execute
 from rota.study.grid import grid
 from rota.study.results import Results, as_table
@@ -36,9 +37,10 @@ class SweepProgress:
 
 
 def sweep(
-    system: System,
-    policies: Sequence[Policy | str | Path],
+    system: System | Fleet,
+    policies: Sequence[PolicyOfFleet],
     *,
+    dispatch: Rules = None,
     loads: Iterable[float] | None = None,
     switching_rates: Iterable[float] | None = None,
     setup_rates: Iterable[float] | None = None,
@@ -59,6 +61,9 @@ def sweep(
     unless given. The same seed gives the same jobs to every policy. `seeds` is how many, or a list. Each run has `jobs` jobs (a million;
     all of a workload that has an end).
 
+    On a `rota.Fleet` every policy is combined with every rule of `dispatch`, a rule or a list of them (that of the fleet if not given, else
+    "jsq"); a policy may also be a design of the whole fleet, or the name of one: "pinned", "partly-pinned", "split".
+
     A `workload` is the file of a trace, whose arrivals come faster or slower at other loads, or an arrival process of your own as
     "module:name"; a policy or arrival process of your own must be importable by every worker, and a hash of its source is in each row.
 
@@ -67,7 +72,15 @@ def sweep(
     `workers` processes, one per core unless given (0: none, all here), or to the workers of a Dask `scheduler`; the results are the same.
     """
     runs = grid(
-        system, policies, loads=loads, switching_rates=switching_rates, setup_rates=setup_rates, jobs=jobs, seeds=seeds, workload=workload
+        system,
+        policies,
+        dispatch=dispatch,
+        loads=loads,
+        switching_rates=switching_rates,
+        setup_rates=setup_rates,
+        jobs=jobs,
+        seeds=seeds,
+        workload=workload,
     )
     total = len({run.key for run in runs})
     with Results(output, anew) as results:

@@ -5,6 +5,7 @@ import pytest
 
 import rota
 from rota.model.dispatch import DISPATCH_RULES
+from systems import paper_example
 
 TWO_KINDS = rota.Fleet(
     count=[3, 2],
@@ -48,6 +49,67 @@ def test_pinned_servers():
     result = rota.simulate(TWO_KINDS, pinned, jobs=300_000, seed=2)
     assert_near(result, exact.mean_response_time, 0.02)
     assert (np.abs(result.response_time - exact.response_time) < 2.2 * result.response_time_interval).all()
+
+
+PARTLY = rota.Fleet(
+    count=[3, 2, 3],
+    capacity=[[4], [8], [8]],
+    demand=[[1], [2]],
+    arrival_rate=[8.0, 3.0],
+    service_rate=[1.0, 0.5],
+    kinds=["small", "large", "idle"],
+    only=[["small", "large"], ["small", "large"]],
+    speed=[[1, 1], [1, 2], [1, 1]],
+    preemption="full",
+)
+HELD = rota.Pinned([0, 1], [[2, 1], [2, 3]], [2, 1], [[0.5, 0.4], [0.0, 0.6], [0, 0]])
+TURNS = (
+    rota.MSR([[4, 0], [0, 2]], [0.5, 0.5], preemption="full", switching_rate=1.0),
+    rota.MSR([[8, 0], [0, 4]], [0.6, 0.4], preemption="full", switching_rate=1.0),
+    None,
+)
+SENT = [[0.1, 0.1], [0.4, 0.35], [0.0, 0.0]]
+
+
+def test_partly_pinned_servers():
+    """Pinned servers of two kinds and one of each that turns: the exact mean response time of each type, all parts as in the design."""
+    design = rota.PartlyPinned(HELD, [1, 1, 0], TURNS, SENT)
+    exact = rota.analyze(PARTLY, design)
+    result = rota.simulate(PARTLY, design, jobs=1_000_000, seed=4)
+    assert result.name == "partly pinned"
+    assert result.fleet == PARTLY
+    assert_near(result, exact.mean_response_time, 0.02)
+    assert (result.response_time_interval < 0.03 * exact.response_time).all()
+    assert (np.abs(result.response_time - exact.response_time) < 2.2 * result.response_time_interval).all()
+    # Of type 1 all pinned jobs share one queue, whose slots small and large servers have; those of type 2 go by speed.
+    small = SENT[0][1] + (1 - SENT[0][1] - SENT[1][1]) * 0.4
+    np.testing.assert_allclose(result.parts[:, 1], [small, 1 - small, 0], atol=0.005)
+
+
+@pytest.mark.parametrize("copies", [None, 0, 3], ids=["some turn", "none turns", "all turn"])
+def test_partly_pinned_servers_keep_the_laws(copies):
+    """Every law of the engine holds after every event, also while servers fail; with none that turns it is pinned servers, bit for bit."""
+    design = rota.PartlyPinned(HELD, [1, 1, 0], TURNS, SENT)
+    if copies == 0:
+        design = rota.PartlyPinned(HELD, [0, 0, 0], [None] * 3, np.zeros((3, 2)))
+        results = [rota.simulate(PARTLY.scaled(factor=0.5), one, jobs=20_000, seed=5) for one in (design, HELD)]
+        assert results[0].response_time.tolist() == results[1].response_time.tolist()
+    if copies == 3:
+        none = rota.Pinned([], HELD.candidates[:0], [], np.zeros((3, 2)))
+        design = rota.PartlyPinned(none, [3, 2, 0], TURNS, [[0.3, 0.3], [0.7, 0.7], [0, 0]])
+    fleet = PARTLY.scaled(factor=0.3)
+    result = rota.simulate(fleet, design, jobs=5000, seed=6, warmup=0, check=True, failures=(50.0, 5.0))
+    assert result.counted.sum() == 5000
+    assert result.stable
+
+
+def test_a_designed_remainder():
+    """Three servers of the paper at load 0.8, of which some must turn: the design by its name, simulated against its exact mean."""
+    fleet = rota.Fleet.equal(paper_example(0.8), 3).scaled(factor=3)
+    design = rota.design_partly_pinned(fleet, time_limit_s=5)
+    assert 0 < design.turning.sum() < 3
+    exact = rota.analyze(fleet, design)
+    assert_near(rota.simulate(fleet, design, jobs=1_500_000, seed=7), exact.mean_response_time, 0.05)
 
 
 def test_pooled_servers_are_one_queue():

@@ -14,6 +14,8 @@ from rota.decide import Decider, State, new_state, seeded
 from rota.errors import Infeasible
 from rota.simulation.fleet.policy import FleetPolicy
 from rota.simulation.fleet.state import (
+    ANY_SERVER,
+    BY_SLOT,
     CENTRAL,
     CHOICES,
     DELAY,
@@ -36,6 +38,7 @@ from rota.simulation.fleet.tournament import new_tournaments
 __all__ = ["Built", "build", "memory_needed"]
 
 _NUMBERS, _TIMES, _OWN = 9, 4, 64  # lengths of `FleetState.numbers` and `times`; numbers that a rule of your own may keep
+_NOTHING = 1e-12  # a smaller part of a type is rounding
 _PART_OF_MEMORY = 0.5  # of the machine's, that a fleet may take
 
 
@@ -170,7 +173,10 @@ def _queues(policy: FleetPolicy) -> tuple[list[tuple[int, tuple[int, ...], float
     begins = [0]
     pinned = () if policy.pinned is None else policy.pinned.queues(fleet)
     for i in range(len(fleet.names)):
-        own = [(i, queue.kinds, queue.share) for queue in pinned if queue.type == i and queue.share > 0]
+        turns = np.zeros(0) if policy.turns is None else policy.turns[:, i]
+        rest = 1.0 - float(turns.sum())
+        own = [(i, queue.kinds, queue.share * rest) for queue in pinned if queue.type == i and queue.share * rest > _NOTHING]
+        own += [(i, (int(c),), float(turns[c])) for c in np.flatnonzero(turns)]
         found += own or [(i, tuple(np.flatnonzero(runs[:, i]).tolist()), 1.0)]
         begins.append(len(found))
     return found, begins
@@ -198,8 +204,9 @@ def _fleet_state(
     found, begins = _queues(policy)
     Q = len(found)
     queue_kind = np.zeros((Q, C), dtype=np.int64)
-    for q, (_, kinds, _) in enumerate(found):
-        queue_kind[q, list(kinds)] = 1
+    for q, (i, kinds, _) in enumerate(found):
+        turns = policy.turns is not None and len(kinds) == 1 and policy.turns[kinds[0], i] > 0
+        queue_kind[q, list(kinds)] = ANY_SERVER if turns else BY_SLOT
     parts_of = [np.cumsum([part for _, _, part in found[a:b]]) for a, b in pairwise(begins)]
     looks, central = rule.load().look is not None, rule.record.central
     keys, winners = new_tournaments(1 + (Q if looks else 0), M)

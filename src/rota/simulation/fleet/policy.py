@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
 from rota.arguments import is_real
-from rota.arrays import Array, Int
+from rota.arrays import Array, Bool, Int
 from rota.capacity import system_load
 from rota.decide import Decider, decider_of
 from rota.errors import BadSpec, Infeasible, NotConverged, Problem, RotaError, TooManySchedules, Unstable
 from rota.model import Dispatch, Fleet, System
 from rota.model.dispatch import checked_dispatch
 from rota.policy import DESIGNED_NAMES, FirstFit, PartlyPinned, Pinned, Policy, Record, Split, as_policy, draws, policy_name, preempts
+from rota.policy.fleet_files import fleet_design_at
 from rota.policy.fleet_plan_file import fleet_plan_at
 from rota.policy.lookup import policy_list
 
-__all__ = ["Failures", "FleetPolicy", "PolicyOfFleet", "as_fleet_policy", "fleet_policies", "pooled"]
+__all__ = ["FLEET_DESIGNS", "Failures", "FleetPolicy", "PolicyOfFleet", "as_fleet_policy", "fleet_policies", "pooled"]
 
-PolicyOfFleet = Policy | str | Path | Mapping[str, Policy | str | Path | None] | Pinned | Split
+PolicyOfFleet = Policy | str | Path | Mapping[str, Policy | str | Path | None] | Pinned | Split | PartlyPinned
 Failures = Mapping[str, tuple[float, float]] | tuple[float, float]
 _DEFAULT = Dispatch("jsq")
-_FLEET_DESIGNS = {"pinned": "design_pinned", "split": "design_split"}  # by name, in `rota.design`
+FLEET_DESIGNS = {"pinned": "design_pinned", "partly-pinned": "design_partly_pinned", "split": "design_split"}  # in `rota.design`
+_NATURAL = {Pinned: Dispatch("pinned"), PartlyPinned: Dispatch("pinned"), Split: Dispatch("random")}
+_NOTHING = 1e-12  # a smaller part of a type is rounding
 
 
 def pooled(fleet: Fleet) -> System:
@@ -50,6 +53,9 @@ class FleetPolicy(Policy):
 
     `systems`: one server of each kind, for which its policy decides. `split` (C, K): the part of each type that goes to each kind, for the
     rule "random". `failures` (C, 2): mean times up and down; infinite and 0 where servers do not fail.
+
+    Of partly pinned servers those that turn are kinds of their own here: `turns` (C, K) is the part of each type that goes to any of them
+    alike, in place of the pinned slots, and `home` (C,) the kind of each among those of `given`, the fleet as people know it.
     """
 
     fleet: Fleet
@@ -59,12 +65,24 @@ class FleetPolicy(Policy):
     split: Array | None
     pinned: Pinned | None
     failures: Array
+    turns: Array | None = None
+    whole: tuple[Fleet, PartlyPinned] | None = None
+
+    @property
+    def given(self) -> Fleet:
+        """The fleet with its own kinds."""
+        return self.fleet if self.whole is None else self.whole[0]
+
+    @property
+    def home(self) -> Int:
+        """The kind of the given fleet that each kind is (C,)."""
+        return np.arange(len(self.fleet.kinds)) if self.whole is None else _turning_apart(*self.whole)[1]
 
     @property
     def label(self) -> str:
         """The policies of the servers and the dispatch rule."""
         if self.pinned is not None and self.dispatch.rule == "pinned":
-            return "pinned"
+            return "pinned" if self.turns is None else "partly pinned"
         names = dict.fromkeys(policy_name(policy) for policy in self.policies if policy is not None)
         return f"{' + '.join(names)}, {self.dispatch.label}"
 
@@ -121,23 +139,16 @@ def as_fleet_policy(
     "pinned" and "split" are servers that are designed for the fleet, as `rota.design_pinned` and `rota.design_split` do. The plan of a
     fleet, as a file, gives its policy and, unless another one is given, its rule.
     """
-    planned = fleet_plan_at(policy, fleet) if isinstance(policy, str | Path) else None
-    if planned is not None:
-        policy = planned.policy  # type: ignore[assignment]  # partly pinned servers are refused next
-        dispatch = planned.dispatch if dispatch is None else dispatch
-    if isinstance(policy, PartlyPinned):
-        raise Infeasible(
-            "partly pinned servers are not simulated as a whole: rota.analyze gives their exact response times. Their parts can be: "
-            "policy.pinned on policy.pinned_fleet(fleet), and a rota on policy.server(fleet, kind)"
-        )
-    if isinstance(policy, str) and policy in _FLEET_DESIGNS:
-        policy = getattr(import_module("rota.design"), _FLEET_DESIGNS[policy])(fleet)
-    natural = {Pinned: Dispatch("pinned"), Split: Dispatch("random")}.get(type(policy))
-    rule = checked_dispatch(dispatch) or natural or fleet.dispatch or _DEFAULT
+    policy, dispatch = from_file(fleet, policy, dispatch)
+    if isinstance(policy, str) and policy in FLEET_DESIGNS:
+        policy = getattr(import_module("rota.design"), FLEET_DESIGNS[policy])(fleet)
+    rule = rule_for(fleet, policy, dispatch)
     rule = rule.replace(staleness=staleness) if staleness != 0.0 else rule
     down = _checked_failures(fleet, failures)
     if isinstance(policy, Pinned):
         return _pinned(fleet, policy, rule, down)
+    if isinstance(policy, PartlyPinned):
+        return _partly_pinned(fleet, policy, rule, down)
     if rule.rule == "pinned":
         rule_text = "needs pinned servers: give rota.design_pinned(fleet) as the policy"
         raise BadSpec([Problem("dispatch.rule", rule_text, "pinned")])
@@ -160,6 +171,26 @@ def as_fleet_policy(
     return answer
 
 
+def from_file(fleet: Fleet, policy: PolicyOfFleet, dispatch: Dispatch | str | None) -> tuple[PolicyOfFleet, Dispatch | str | None]:
+    """The policy and the rule in the file of a fleet's plan, or the policy in that of a design; anything else as it is given."""
+    if not isinstance(policy, str | Path):
+        return policy, dispatch
+    planned = fleet_plan_at(policy, fleet)
+    if planned is not None:
+        return planned.policy, planned.dispatch if dispatch is None else dispatch
+    return fleet_design_at(policy) or policy, dispatch
+
+
+def rule_for(fleet: Fleet, policy: PolicyOfFleet, dispatch: Dispatch | str | None) -> Dispatch:
+    """The rule that is given, or that of the design, or that of the fleet."""
+    return checked_dispatch(dispatch) or _NATURAL.get(type(policy)) or fleet.dispatch or _DEFAULT
+
+
+def has_own_rule(policy: object) -> bool:
+    """Whether a policy comes with its dispatch rule: servers that are pinned, all or in part."""
+    return isinstance(policy, Pinned | PartlyPinned) or policy in ("pinned", "partly-pinned")
+
+
 def fleet_policies(
     fleet: Fleet,
     policies: Sequence[PolicyOfFleet],
@@ -178,8 +209,8 @@ def fleet_policies(
     rules = [checked_dispatch(rule) for rule in given]
     chosen = []
     for policy in policy_list(policies):  # type: ignore[arg-type]
-        designed = isinstance(policy, Pinned | Split) or (isinstance(policy, str) and policy in _FLEET_DESIGNS)
-        for rule in [None] if isinstance(policy, Pinned) or policy == "pinned" else rules:
+        designed = isinstance(policy, Pinned | PartlyPinned | Split) or (isinstance(policy, str) and policy in FLEET_DESIGNS)
+        for rule in [None] if has_own_rule(policy) else rules:
             used = rule or fleet.dispatch or _DEFAULT
             seen = staleness if used.record.looks and not used.record.central and not designed else 0.0
             try:
@@ -235,8 +266,7 @@ def _of_kind(fleet: Fleet, c: int, policy: Policy | str | Path | None, split: Ar
 
 def _pinned(fleet: Fleet, pinned: Pinned, rule: Dispatch, failures: Array) -> FleetPolicy:
     """Pinned servers: they start whatever they get, and get no more than they have slots for."""
-    if rule.rule != "pinned":
-        raise BadSpec([Problem("dispatch.rule", 'must be "pinned" for pinned servers, or left out', rule.rule)])
+    _check_rule(rule)
     for queue in pinned.queues(fleet):
         if queue.share > 0 and queue.slots == 0:
             kinds = ", ".join(repr(fleet.kinds[c]) for c in queue.kinds)
@@ -244,6 +274,41 @@ def _pinned(fleet: Fleet, pinned: Pinned, rule: Dispatch, failures: Array) -> Fl
     policies = [FirstFit() if fleet.runs[c].any() else None for c in range(len(fleet.kinds))]
     systems = [None if policy is None else fleet.server(c) for c, policy in enumerate(policies)]
     return FleetPolicy(fleet, tuple(policies), tuple(systems), rule, None, pinned, failures)
+
+
+def _check_rule(rule: Dispatch) -> None:
+    if rule.rule != "pinned":
+        raise BadSpec([Problem("dispatch.rule", 'must be "pinned" for pinned servers, or left out', rule.rule)])
+
+
+def _partly_pinned(fleet: Fleet, design: PartlyPinned, rule: Dispatch, failures: Array) -> FleetPolicy:
+    """Pinned servers, and some that turn: these are kinds of their own, and each type goes there at random by its part."""
+    _check_rule(rule)
+    design.check(fleet)
+    apart, home, turning = _turning_apart(fleet, design)
+    place = np.flatnonzero(~turning)[np.searchsorted(home[~turning], design.pinned.kind)]  # of pinned servers, among the kinds apart
+    still = (~turning)[:, None]
+    slots = Pinned(place, design.pinned.candidates, design.pinned.servers, np.where(still, design.pinned.split[home], 0.0))
+    pinned = _pinned(apart.replace(arrival_rate=apart.arrival_rate * design.pinned_share), slots, rule, failures[home])
+    turns = np.where(still, 0.0, design.split[home])
+    unserved = (design.pinned_share > _NOTHING) & (design.pinned.split.sum(axis=0) == 0) & (fleet.arrival_rate > 0)
+    if unserved.any():
+        names = ", ".join(repr(fleet.names[i]) for i in np.flatnonzero(unserved))
+        raise Infeasible(f"a part of {names} goes to pinned slots, and pinned.split does not say to which")
+    policies = tuple(design.policies[home[c]] if turning[c] else policy for c, policy in enumerate(pinned.policies))
+    return replace(pinned, fleet=apart, policies=policies, turns=turns, whole=(fleet, design))
+
+
+def _turning_apart(fleet: Fleet, design: PartlyPinned) -> tuple[Fleet, Int, Bool]:
+    """The fleet with servers that turn as kinds of their own, behind those of their kind that do not; the kind that each was, and whether
+    it turns.
+    """
+    parts = np.column_stack([fleet.count - design.turning, design.turning])  # (C, 2)
+    home, turns = np.nonzero(parts)
+    names = [fleet.kinds[c] if not turn else f"{fleet.kinds[c]} (turning)" for c, turn in zip(home, turns, strict=True)]
+    only = [places and [names[k] for k, c in enumerate(home) if fleet.kinds[c] in places] for places in fleet.only]
+    own = {name: getattr(fleet, name)[home] for name in ("capacity", "speed", "up_time", "down_time")}
+    return fleet.replace(count=parts[home, turns], kinds=names, only=only, **own), home, turns == 1
 
 
 def _whole(fleet: Fleet, split: Array) -> Array:

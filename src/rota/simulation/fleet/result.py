@@ -39,8 +39,11 @@ class FleetResult(Result):
 
 def fleet_result(result: Result, policy: FleetPolicy, sums: Sequence[KindSums], total_time: float) -> FleetResult:
     """The result with what was measured by kind."""
-    fleet = policy.fleet
-    jobs, responses, served = (np.sum([getattr(one, name) for one in sums], axis=0) for name in KindSums._fields)
+    fleet = policy.given
+    apart = KindSums(*(np.sum([getattr(one, name) for one in sums], axis=0) for name in KindSums._fields))
+    jobs, responses, served = (np.zeros((len(fleet.kinds), len(fleet.names))) for _ in apart)
+    for total, part in zip((jobs, responses, served), apart, strict=True):
+        np.add.at(total, policy.home, part)
     has = fleet.count[:, None] * fleet.capacity
     held = served @ fleet.demand / max(total_time, 1e-300)
     hidden = 1.0 if result.stable else np.nan

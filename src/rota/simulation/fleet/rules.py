@@ -16,6 +16,8 @@ import numpy as np
 from rota.decide.state import uniform
 from rota.kernel import kernel
 from rota.simulation.fleet.state import (
+    ANY_SERVER,
+    BY_SLOT,
     CHOICES,
     QUEUE,
     SERVER,
@@ -81,12 +83,18 @@ def choose_random(fleet: FleetState) -> float:
         while c < C - 1 and (part >= fleet.parts[i, c] or fleet.local[c, i] < 0):
             c += 1
         if fleet.working[c] > 0 and fleet.local[c, i] >= 0:
-            n = fleet.first[c + 1] - fleet.first[c]
-            while True:
-                m = fleet.first[c] + min(int(uniform(fleet.random) * n), n - 1)
-                if fleet.up[m] == 1:
-                    return float(m)
+            return float(any_of_kind(fleet, c))
     return float(any_server(fleet, i))
+
+
+@kernel
+def any_of_kind(fleet: FleetState, c: int) -> int:
+    """Any server of a kind that works; there is one."""
+    n = fleet.first[c + 1] - fleet.first[c]
+    while True:
+        m = fleet.first[c] + min(int(uniform(fleet.random) * n), n - 1)
+        if fleet.up[m] == 1:
+            return int(m)
 
 
 @kernel
@@ -213,13 +221,23 @@ PULL = Rule(smallest_key, look_where_it_fits)
 
 @kernel
 def look_for_slot(fleet: FleetState) -> float:
-    """Servers of the queue's kinds with a free slot of the type, all alike."""
+    """Servers of the queue's kinds with a free slot of the type, all alike; or all that work, if they turn."""
     m = fleet.asked[SERVER]
     for q in range(fleet.queue_type.shape[0]):
-        i = fleet.queue_type[q]
-        free = fleet.up[m] == 1 and fleet.queue_kind[q, fleet.kind[m]] == 1 and fleet.present[m, i] < fleet.slots[m, i]
-        give_key(fleet, q, m, 0.0 if free else np.inf)
+        i, how = fleet.queue_type[q], fleet.queue_kind[q, fleet.kind[m]]
+        free = how == ANY_SERVER or (how == BY_SLOT and fleet.present[m, i] < fleet.slots[m, i])
+        give_key(fleet, q, m, 0.0 if free and fleet.up[m] == 1 else np.inf)
     return 0.0
 
 
-PINNED = Rule(smallest_key, look_for_slot)
+@kernel
+def choose_slot(fleet: FleetState) -> float:
+    """The first server with a free slot; of a queue for servers that turn, any of them that works, alike."""
+    q = fleet.asked[QUEUE]
+    for c in range(fleet.local.shape[0]):
+        if fleet.queue_kind[q, c] == ANY_SERVER:
+            return float(any_of_kind(fleet, c)) if fleet.working[c] > 0 else -1.0
+    return smallest_key(fleet)
+
+
+PINNED = Rule(choose_slot, look_for_slot)

@@ -20,6 +20,8 @@ from rota.kernel import kernel
 from rota.views import by_reference
 
 __all__ = [
+    "ANY_SERVER",
+    "BY_SLOT",
     "CENTRAL",
     "CHOICES",
     "DELAY",
@@ -70,6 +72,8 @@ PERIOD, NEXT_LOOK = 1, 2  # how often the dispatcher looks at the servers (0: al
 DELAY = 3  # how long a job is on its way to a server
 # Trees: the next timer of each server, and one for each queue.
 TIMERS = 0
+# In `FleetState.queue_kind`: servers of the kind take jobs of the queue where they have a free slot; or they get them at random.
+BY_SLOT, ANY_SERVER = 1, 2
 # Places in a row of `FleetState.switch_time`.
 UP, DOWN = 0, 1
 
@@ -104,7 +108,7 @@ class FleetState(NamedTuple):
     queue_type: Int  # (Q,)
     first_queue: Int  # (K+1,) queues of type i are first_queue[i] … first_queue[i+1] − 1
     queue_part: Array  # (Q,) the sum of the parts of the type that go to this queue and those before it
-    queue_kind: Int  # (Q, C) 1 if servers of the kind serve the queue
+    queue_kind: Int  # (Q, C) 0 unless servers of the kind serve the queue: BY_SLOT, or ANY_SERVER
     keys: Array  # (1 + Q or 1, n) see `rota.simulation.fleet.tournament`
     winners: Int
     numbers: Int
