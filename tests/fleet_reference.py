@@ -2,7 +2,9 @@
 
 Every server is a list of jobs and asks a policy of `reference_simulator`. Rules look at all servers, in exact fractions; where two servers
 are equal but for rounding, the log to compare with (`guide`) may name either. Random rules draw from the same stream, in the order that
-`rota.simulation.fleet.rules` documents.
+`rota.simulation.fleet.rules` documents, and so do the policies of the servers.
+
+At a server jobs stand in the order in which they came to it: to its policy the number of a job is how many came to servers before it.
 """
 
 from __future__ import annotations
@@ -74,17 +76,6 @@ class Server:
         parts = [(free - need) / decimal(has) for free, need, has in zip(self.free(), demand, self.system.capacity, strict=True)]
         return sum(parts, Fraction(0)) / len(parts)
 
-    def in_order(self) -> list[Job]:
-        """The jobs as policies see them: of a type in the order in which they came here, of several types the lowest number next."""
-        return [job for job in self.jobs if job.running] + self.merged([job for job in self.jobs if not job.running])
-
-    def merged(self, jobs: list[Job]) -> list[Job]:
-        """Of a type in the order in which they came here, of several types the lowest number next."""
-        lists, order = [[job for job in jobs if job.kind == k] for k in range(len(self.types))], []
-        while any(lists):
-            order.append(min((some for some in lists if some), key=lambda some: some[0].number).pop(0))
-        return order
-
     def work(self) -> float:
         """Σ n_i E[S_i] max_r D_ir / P_r."""
         share = (self.system.demand / self.system.capacity).max(axis=1)
@@ -111,17 +102,22 @@ class FleetReference:
     def __init__(self, policy: rota.simulation.FleetPolicy, seed: np.random.SeedSequence, guide: Sequence[Entry] = ()) -> None:
         self.policy, self.fleet, self.guide = policy, policy.fleet, guide
         fleet, rule = self.fleet, policy.dispatch
-        _, dispatcher, failing = seed.spawn(3)
+        streams, dispatcher, failing = seed.spawn(3)
         self.random, self.fails = seeded(dispatcher), seeded(failing)
+        self.log: list[Entry] = []
+        self.now = 0.0
+        self.came: list[Held] = []  # the jobs in the order in which they came to servers, each as often as it came to one
         slots = policy.slots()
         self.servers: list[Server] = []
+        self.streams = streams.generate_state(4 * fleet.servers, np.uint64).reshape(-1, 4)
+        self.streams[0] = seeded(seed)
         for c, n in enumerate(fleet.count):
             types = np.flatnonzero(policy.runs[c]).tolist()
             for _ in range(n):
                 m = len(self.servers)
-                decide = one.reference_of(policy.systems[c], policy.policies[c], seed) if types else None
-                server = Server(m, c, policy.systems[c], types, decide, slots=slots[m].tolist() if len(slots) else ())
+                server = Server(m, c, policy.systems[c], types, None, slots=slots[m].tolist() if len(slots) else ())
                 self.servers.append(server)
+                self._begin(server)
                 if policy.failures[c, 0] < np.inf:
                     server.switch = exponential(self.fails, 1.0 / policy.failures[c, 0])
         self.rule: Callable[[int, int], int] = getattr(self, "_" + rule.rule.replace("-", "_"))
@@ -129,9 +125,6 @@ class FleetReference:
         self.queues = self._queues()
         self.held: list[Held] = []
         self.transit: list[Held] = []
-        self.log: list[Entry] = []
-        self.now = 0.0
-        self.arrival: dict[int, Held] = {}
         self.seen: list[dict[int, float]] = []
         self.next_look = rule.staleness or math.inf
 
@@ -140,8 +133,6 @@ class FleetReference:
     def simulate(self, given: Given) -> list[Entry]:
         """Plays the jobs to the end."""
         coming = list(enumerate(given.jobs))
-        for server in self.servers:
-            self._ask(server, "start", 0)
         self._look()
         while coming or self.held or self.transit or any(server.jobs for server in self.servers):
             ending = min((job.end for server in self.servers for job in server.jobs if job.running), default=math.inf)
@@ -175,17 +166,23 @@ class FleetReference:
                 self._arrive(Held(number, i, size, estimate, -1))
         return self.log
 
+    def _begin(self, server: Server) -> None:
+        """The policy of a server begins, at the start or when it works again; its random stream goes on."""
+        if server.types:
+            server.decide = one.reference_of(server.system, self.policy.policies[server.kind], np.random.SeedSequence(0))
+            server.decide = with_stream(server.decide, self.streams[server.number])
+            self._ask(server, "start", 0)
+
     def _complete(self, ending: float) -> None:
         tied = [(server, job) for server in self.servers for job in server.jobs if job.running and job.end == ending]
         said = self.guide[len(self.log)][3] if len(self.log) < len(self.guide) else -1
-        server, job = next((pair for pair in tied if pair[1].number == said), tied[0])
+        server, job = next((pair for pair in tied if self.came[pair[1].number].number == said), tied[0])
         server.jobs.remove(job)
         self._write(FINISH, server, job)
         self._ask(server, "completion", job.kind)
         self._take(server)
 
     def _arrive(self, job: Held) -> None:
-        self.arrival[job.number] = job
         job.queue = self._queue(job.type)
         m = self.rule(job.type, job.queue)
         if m >= 0 and self.policy.dispatch.cost == 0:
@@ -215,7 +212,8 @@ class FleetReference:
 
     def _join(self, job: Held, server: Server, event: int) -> None:
         local, speed = server.types.index(job.type), float(self.fleet.speed[server.kind, job.type])
-        new = Job(job.number, local, job.size / speed, job.estimate / speed, job.size / speed)
+        new = Job(len(self.came), local, job.size / speed, job.estimate / speed, job.size / speed)
+        self.came.append(job)
         server.jobs.append(new)
         self._write(event, server, new)
         self._ask(server, "arrival", local)
@@ -224,7 +222,7 @@ class FleetReference:
     def _ask(self, server: Server, event: str, kind: int) -> None:
         if server.decide is None:
             return
-        chosen, server.timer = server.decide(View(server.system, self.now, event, kind, server.in_order()))
+        chosen, server.timer = server.decide(View(server.system, self.now, event, kind, list(server.jobs)))
         for i in range(len(server.types)):
             for job in reversed([job for job in server.jobs if job.kind == i and job.running and job not in chosen]):
                 job.running, job.remaining = False, max(job.end - self.now, 0.0)
@@ -245,15 +243,16 @@ class FleetReference:
 
     def _fail(self, server: Server) -> None:
         server.up, server.switch = False, self.now + exponential(self.fails, 1.0 / self.policy.failures[server.kind, 1])
-        lost, server.jobs = server.merged(server.jobs), []
+        lost, server.jobs, server.timer = server.jobs, [], math.inf
         for job in lost:
             self._write(RETURNED, server, job)
         self._look_at(server)
         for job in lost:
-            self._dispatch(self.arrival[job.number])
+            self._dispatch(self.came[job.number])
 
     def _repair(self, server: Server) -> None:
         server.up, server.switch = True, self.now + exponential(self.fails, 1.0 / self.policy.failures[server.kind, 0])
+        self._begin(server)
         self._look_at(server)
         if not self.policy.dispatch.record.central:
             mine = sorted((job for job in self.held if job.type in server.types), key=lambda job: (job.queue, job.number))
@@ -263,7 +262,7 @@ class FleetReference:
         self._take(server)
 
     def _write(self, event: int, server: Server, job: Job) -> None:
-        self.log.append((self.now, event, server.types[job.kind], job.number, server.number))
+        self.log.append((self.now, event, server.types[job.kind], self.came[job.number].number, server.number))
 
     # ------------------------------------------------------------------------------------------------ rules
 
@@ -373,6 +372,13 @@ class FleetReference:
             if chosen < 0 or keys[m] < keys[chosen]:
                 chosen = m
         return chosen
+
+
+def with_stream(decide: one.Decide, stream: np.ndarray) -> one.Decide:
+    """A plain policy that draws from this stream, if it draws."""
+    if hasattr(decide, "random"):
+        decide.random = stream
+    return decide
 
 
 def engine_log(

@@ -16,6 +16,7 @@ from rota.simulation.fleet.policy import FleetPolicy
 from rota.simulation.fleet.state import (
     ANY_SERVER,
     BY_SLOT,
+    CAME,
     CENTRAL,
     CHOICES,
     DELAY,
@@ -25,6 +26,7 @@ from rota.simulation.fleet.state import (
     MODE,
     NEXT_LOOK,
     OLDEST,
+    OWN,
     PERIOD,
     RUNS,
     SINCE,
@@ -214,12 +216,12 @@ def _fleet_state(
     numbers[CENTRAL], numbers[CHOICES], numbers[TRANSIT_FIRST], numbers[TRANSIT_LAST] = central, rule.d or 0, -1, -1
     most = max((int(np.sum(largest_counts(system))) for system in policy.systems if system is not None), default=0)
     fails = bool(np.isfinite(policy.failures[:, 0]).any())
+    numbers[CAME] = 0 if fails or central else -1
     numbers[LINES], numbers[LINES_PER_JOB] = (most + K) * (2 * most + 2) + 4, 2 * most + 4 if fails else 4
     times = np.zeros(_TIMES)
     times[PERIOD], times[NEXT_LOOK], times[DELAY] = rule.staleness, rule.staleness or np.inf, rule.cost
-    offsets = np.zeros(6, dtype=np.int64)
-    for name, place in ((SYSTEM, at.system), (RUNS, at.running), (FREE, at.free), (OLDEST, at.oldest), (MODE, at.mode), (SINCE, at.since)):
-        offsets[name] = place
+    places = {SYSTEM: at.system, RUNS: at.running, FREE: at.free, OLDEST: at.oldest, MODE: at.mode, SINCE: at.since, OWN: at.memory}
+    offsets = np.array([places[part] for part in range(len(places))], dtype=np.int64)
     parts = np.zeros((K, C)) if policy.split is None else np.cumsum((policy.split * (local >= 0)).T, axis=1)
     parts /= np.maximum(parts[:, -1:], 1e-300)
     working = np.where((local >= 0).any(axis=1), fleet.count, 0)
@@ -280,5 +282,6 @@ def _fleet_state(
         held_first=np.full(Q, -1, dtype=np.int64),
         held_last=np.full(Q, -1, dtype=np.int64),
         place=zeros(0),
+        order=zeros(0),
         log_place=zeros(0),
     )

@@ -12,6 +12,7 @@ from rota.simulation.engine import ARRIVE, arrive, write
 from rota.simulation.fleet.counting import close_batch, count_coming, count_held, ends_batch
 from rota.simulation.fleet.one_server import decided, keep, load, look, noted
 from rota.simulation.fleet.state import (
+    CAME,
     CENTRAL,
     DELAY,
     INSIDE,
@@ -99,6 +100,9 @@ def join(fleet: FleetState, state: Any, server: Server, tally: Any, m: int, i: i
     job = int(server.unused[server.numbers[UNUSED] - 1])
     arrive(state, server, tally, fleet.local[c, i], size / speed, estimate / speed, logging)
     fleet.place[job] = m
+    if fleet.numbers[CAME] >= 0:  # a job that came back, or waited in a queue for servers, is the last here though it arrived before others
+        fleet.order[job] = fleet.numbers[CAME]
+        fleet.numbers[CAME] += 1
     fleet.present[m, i] += 1
     fleet.total[m] += 1
     return job

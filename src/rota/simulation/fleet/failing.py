@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from rota.decide.state import CHANGE, KIND, exponential
+from rota.decide.state import KIND, START, SWITCHING, exponential
 from rota.decide.state import TYPE as OF_TYPE
-from rota.kernel import large_kernel
+from rota.kernel import kernel, large_kernel
 from rota.simulation.engine import count_area, unlink, write
 from rota.simulation.fleet.counting import count_held
-from rota.simulation.fleet.dispatching import BACK_AGAIN, dispatch_again, next_held, take
-from rota.simulation.fleet.one_server import decided, keep, load
+from rota.simulation.fleet.dispatching import BACK_AGAIN, dispatch_again, take
+from rota.simulation.fleet.one_server import count_switching, decided, keep, load
 from rota.simulation.fleet.state import (
     CENTRAL,
     DOWN,
+    OWN,
     SERVER,
     TIMERS,
     UP,
@@ -34,26 +35,37 @@ __all__ = ["fail_or_repair"]
 
 @large_kernel
 def fail_or_repair(fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, m: int, logging: bool) -> None:
-    """A server fails: its jobs lose what was done and are dispatched again. Or it works again, empty."""
+    """A server fails: its jobs lose what was done and are dispatched again, in the order in which they came to it. Or it works again, empty."""
     c, now = fleet.kind[m], fleet.clock[0]
     tally = view_at(tally_like, fleet.tallies[c])
     if fleet.up[m] == 0:
         fleet.up[m] = 1
         fleet.working[c] += 1
         fleet.switch_time[m] = now + exponential(fleet.fails, 1.0 / fleet.mean_time[c, UP])
-        change(fleet, looking, state_like, server, tally, m, logging)
+        begin_anew(fleet, state_like, server, tally, m, logging)
+        see(fleet, looking, m)
         for q in range(fleet.held_first.shape[0] if fleet.numbers[CENTRAL] == 0 else 0):
-            while fleet.held_first[q] >= 0 and fleet.local[c, fleet.queue_type[q]] >= 0:
-                dispatch_again(fleet, looking, state_like, server, tally_like, next_held(fleet, server, q), logging)
+            if fleet.local[c, fleet.queue_type[q]] >= 0:
+                first = fleet.held_first[q]
+                fleet.held_first[q], fleet.held_last[q] = -1, -1
+                dispatch_all(fleet, looking, state_like, server, tally_like, first, logging)
         take(fleet, looking, state_like, server, tally_like, m, logging)
         return
     fleet.up[m] = 0
     fleet.working[c] -= 1
     fleet.switch_time[m] = now + exponential(fleet.fails, 1.0 / fleet.mean_time[c, DOWN])
     first = evict(fleet, state_like, server, tally, m, logging)
-    change(fleet, looking, state_like, server, tally, m, logging)
     fleet.wake[m] = np.inf
     set_key(fleet.keys, fleet.winners, TIMERS, m, fleet.switch_time[m])
+    see(fleet, looking, m)
+    dispatch_all(fleet, looking, state_like, server, tally_like, first, logging)
+
+
+@large_kernel
+def dispatch_all(
+    fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, first: int, logging: bool
+) -> None:
+    """Dispatches jobs at no server, one after the other by their links. A rule may hold some of them back again."""
     while first >= 0:
         behind = server.jobs[first]["newer"]
         dispatch_again(fleet, looking, state_like, server, tally_like, first, logging)
@@ -61,13 +73,18 @@ def fail_or_repair(fleet: FleetState, looking: FleetState, state_like: Any, serv
 
 
 @large_kernel
-def change(fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally: Any, m: int, logging: bool) -> None:
-    """The policy of a server is asked anew, as something else happened; the rule sees at once whether it works."""
+def begin_anew(fleet: FleetState, state_like: Any, server: Server, tally: Any, m: int, logging: bool) -> None:
+    """The policy of a server that works again begins as at the start of the run; its random stream goes on."""
+    for k in range(fleet.at[OWN], fleet.rows.shape[1]):
+        fleet.rows[m, k] = 0
     state = load(fleet, state_like, m)
-    state.event[KIND], state.event[OF_TYPE] = CHANGE, 0
-    for i in range(state.target.shape[0]):
-        state.target[i] = state.running[i]
+    state.event[KIND], state.event[OF_TYPE] = START, 0
     decided(fleet, state, server, tally, m, logging)
+
+
+@kernel
+def see(fleet: FleetState, looking: FleetState, m: int) -> None:
+    """The rule sees at once whether a server works, however seldom it looks."""
     if fleet.keys.shape[0] > 1:
         fleet.asked[SERVER] = m
         call_code(looking)
@@ -75,15 +92,17 @@ def change(fleet: FleetState, looking: FleetState, state_like: Any, server: Serv
 
 @large_kernel
 def evict(fleet: FleetState, state_like: Any, server: Server, tally: Any, m: int, logging: bool) -> int:
-    """Takes all jobs off a server, as those at no server are kept; returns the first of them, in order of arrival, by their links."""
+    """Takes all jobs off a server, as those at no server are kept; returns the first, in the order in which they came, by their links."""
     c, now = fleet.kind[m], fleet.clock[0]
     state = load(fleet, state_like, m)
+    count_switching(fleet, state, m)
+    state.mode[SWITCHING] = 0
     first, last = -1, -1
     while True:
         job, local = -1, -1
         for k in range(state.oldest.shape[0]):
             one = state.oldest[k]
-            if one >= 0 and (job < 0 or server.jobs[one]["sequence"] < server.jobs[job]["sequence"]):
+            if one >= 0 and (job < 0 or state.sequence[one] < state.sequence[job]):
                 job, local = one, k
         if job < 0:
             break
@@ -114,5 +133,7 @@ def evict(fleet: FleetState, state_like: Any, server: Server, tally: Any, m: int
         else:
             first = job
         last = job
+    for k in range(state.target.shape[0]):
+        state.target[k] = 0
     keep(fleet, m)
     return int(first)

@@ -26,7 +26,7 @@ from rota.simulation.server import (
 )
 from rota.views import call_code, view_at
 
-__all__ = ["decided", "keep", "load", "look", "look_again", "noted"]
+__all__ = ["count_switching", "decided", "keep", "load", "look", "look_again", "noted"]
 
 
 @kernel
@@ -50,15 +50,21 @@ def keep(fleet: FleetState, m: int) -> None:
 @large_kernel
 def decided(fleet: FleetState, state: Any, server: Server, tally: Any, m: int, logging: bool) -> None:
     """The policy of a server is asked and obeyed, and its row is kept."""
-    now = fleet.clock[0]
-    fleet.times[SWITCHED] += (now - fleet.last_event[m]) * state.mode[SWITCHING]
-    fleet.last_event[m] = now
+    count_switching(fleet, state, m)
     state.scope[0] = ALL
     server.times[WAKE] = call_code(state)
     obey(state, state.target, server, tally, logging)
     keep(fleet, m)
     fleet.wake[m] = server.times[WAKE]
     set_key(fleet.keys, fleet.winners, TIMERS, m, min(fleet.wake[m], fleet.switch_time[m]))
+
+
+@kernel
+def count_switching(fleet: FleetState, state: Any, m: int) -> None:
+    """Counts the time since the last event at a server, if its policy was switching."""
+    now = fleet.clock[0]
+    fleet.times[SWITCHED] += (now - fleet.last_event[m]) * state.mode[SWITCHING]
+    fleet.last_event[m] = now
 
 
 @kernel

@@ -17,11 +17,11 @@ from rota.simulation.engine import FULL_LOG
 from rota.simulation.fleet.build import build
 from rota.simulation.fleet.compiled import choosing, fleet_engine, looking_of
 from rota.simulation.fleet.policy import FleetPolicy
-from rota.simulation.fleet.state import INSIDE, LINES, LINES_PER_JOB, RUNS, SINCE, SYSTEM
+from rota.simulation.fleet.state import CAME, INSIDE, LINES, LINES_PER_JOB, RUNS, SINCE, SYSTEM
 from rota.simulation.fleet.state import MODE as MODES
 from rota.simulation.fleet.state import SWITCHED as SWITCHED_FLEET
 from rota.simulation.run import Rates, Run, new_server
-from rota.simulation.server import IN_BATCH, LOGGED, NEXT_ARRIVAL, NEXT_JOB, UNUSED, with_places
+from rota.simulation.server import IN_BATCH, LOGGED, NEXT_ARRIVAL, NEXT_JOB, UNUSED, new_places, with_places
 from rota.simulation.tally import (
     BATCH_BEGAN,
     CLOSED,
@@ -174,10 +174,14 @@ class FleetRun(Run):
         return 0
 
     def _show_jobs(self, jobs: Any) -> None:
-        self.states = [with_places(state, jobs) for state in self.states]
         place = np.full(len(jobs), -1, dtype=np.int64)
         place[: len(self.fleet.place)] = self.fleet.place
-        self.fleet = self.fleet._replace(place=place)
+        order = jobs["sequence"]
+        if self.fleet.numbers[CAME] >= 0:  # elsewhere as far apart as the numbers of the jobs, for which decision functions are compiled
+            order = new_places(len(jobs))["sequence"]
+            order[: len(self.fleet.order)] = self.fleet.order
+        self.states = [with_places(state, jobs)._replace(sequence=order) for state in self.states]
+        self.fleet = self.fleet._replace(place=place, order=order)
         self._views = []
 
     # ------------------------------------------------------------------------------------------------------------ counting

@@ -22,6 +22,7 @@ from rota.views import by_reference
 __all__ = [
     "ANY_SERVER",
     "BY_SLOT",
+    "CAME",
     "CENTRAL",
     "CHOICES",
     "DELAY",
@@ -33,6 +34,7 @@ __all__ = [
     "MODE",
     "NEXT_LOOK",
     "OLDEST",
+    "OWN",
     "PERIOD",
     "QUEUE",
     "RUNS",
@@ -58,13 +60,14 @@ __all__ = [
 # Places in `FleetState.asked`.
 TYPE, QUEUE, SERVER = 0, 1, 2
 # Places in `FleetState.at`: where the parts of a row begin.
-SYSTEM, RUNS, FREE, OLDEST, MODE, SINCE = 0, 1, 2, 3, 4, 5
+SYSTEM, RUNS, FREE, OLDEST, MODE, SINCE, OWN = 0, 1, 2, 3, 4, 5, 6  # OWN: the numbers that the policy keeps, up to the end of the row
 # Places in `FleetState.numbers`.
 CENTRAL = 0  # whether servers take jobs from a queue that they share
 CHOICES = 1  # servers that power-of-d compares
 INSIDE = 2  # jobs that have come and not left
 STALE = 3  # servers whose keys are out of date
 TRANSIT_FIRST, TRANSIT_LAST = 4, 5  # jobs on their way to a server, or −1
+CAME = 8  # how many jobs have come to a server; −1 where jobs come to servers in order of arrival, and none comes twice
 LINES, LINES_PER_JOB = 6, 7  # lines that one event may add to the log, at most: so many, and so many for each job inside
 # Places in `FleetState.times`.
 SWITCHED = 0  # time spent switching, over all servers
@@ -138,6 +141,7 @@ class FleetState(NamedTuple):
     held_first: Int  # (Q,) the oldest job that is held back, or −1
     held_last: Int  # (Q,)
     place: Any  # (jobs,) the server of a job, −1 if it is at none
+    order: Any  # (jobs,) the number of a job in the order in which jobs came to servers: what policies see as its number
     log_place: Int  # (n,) the server of a line of the log
 
 
