@@ -53,8 +53,14 @@ class FleetOption:
             return "Pin the servers, each to one set of jobs,"
         if isinstance(self.policy, Split):
             return "Let every server follow the rota of its kind and send jobs to servers at random"
-        own = "the policy of its kind" if isinstance(self.policy, Mapping) else record_of(self.policy).title
+        own = record_of(self.policy).title if isinstance(self.policy, Policy) else _by_kind(self.policy)
         return f"Run {own} on every server and {_BY_RULE.get(self.dispatch.rule, f'dispatch by {self.dispatch.rule}')}"
+
+
+def _by_kind(policies: Mapping[str, Policy | None]) -> str:
+    """The policies of the kinds in words."""
+    titles = {record_of(policy).title for policy in policies.values() if policy is not None}
+    return f"{titles.pop()}, tuned for each kind," if len(titles) == 1 else "the policy of its kind"
 
 
 def option_name(policy: Policy, dispatch: Dispatch) -> str:
