@@ -68,5 +68,5 @@ class Telling:
             return
         self._done[name] = at.done
         jobs = at.jobs or max(at.done, 1)
-        share = sum(self._done.values()) / (jobs * self.policies) if self._stage == "compare" else 0.5 + 0.5 * at.done / jobs
+        share = sum(self._done.values()) / (jobs * self.policies) if self._stage in ("compare", "tuned") else 0.5 + 0.5 * at.done / jobs
         self.tell(f"{name}: {at.done:,} of {jobs:,} jobs", share)
