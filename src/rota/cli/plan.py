@@ -86,6 +86,7 @@ def plan(
     system = spec.system if isinstance(spec, Spec) else spec.fleet
     limits, targets = _times(system, limit or [], "--limit"), _times(system, target or [], "--target")
     own: dict[str, Any] = {"optimum_s": optimum} if isinstance(spec, Spec) else {"targets": targets}
+    own["table"] = table  # of a fleet it is refused
     with ProgressLine() as line, _interrupts() as interrupts:
 
         def show(at: PlanProgress) -> None:
@@ -93,9 +94,7 @@ def plan(
                 raise KeyboardInterrupt
             line.update(at.time_s, str(at), at.compiling)
 
-        found = rota.plan(
-            system, objective=objective, limits=limits, jobs=jobs, seed=seed, tuning_s=tuning, table=table, progress=show, **own
-        )
+        found = rota.plan(system, objective=objective, limits=limits, jobs=jobs, seed=seed, tuning_s=tuning, progress=show, **own)
         if interrupts:
             raise KeyboardInterrupt
         options = [f"--objective={objective}"] if objective != "mean" else []

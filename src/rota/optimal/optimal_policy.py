@@ -155,7 +155,8 @@ def optimal_policy(
     found: Optimal | None = None
     solved: Solved | None = None
     later: Tabulated | None = None  # than `found`
-    rise, missing, decay = np.inf, np.ones(len(N)), np.zeros(len(N))
+    missing: Array = np.ones(len(N))  # beyond the edge of each type, by the last law
+    rise = np.inf  # of the bound with the last truncation, relative
     iterations, bound, delta, last_delta = 0, 0.0, 0.0, 0.0
 
     def tell(text: str) -> None:
