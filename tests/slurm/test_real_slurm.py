@@ -97,12 +97,12 @@ def test_slurmctld_is_killed_in_the_middle(tmp_path):
     """slurmctld is killed by SIGKILL and comes back with a state that is some seconds old: every job completes at least once.
 
     Where it starts a job that still runs, it drains the node ("Duplicate jobid") or holds the job ("launch failed"): an administrator
-    resumes the one, and gives the other to Rota."""
+    resumes the one and releases the other."""
 
     def resume():
         for line in cluster.run("squeue", "-h", "-o", "%i %r", check=False).splitlines():
             if "launch failed" in line:
-                cluster.run("scontrol", "uhold", line.split()[0], check=False)
+                cluster.run("scontrol", "release", line.split()[0], check=False)
         for line in cluster.run("sinfo", "-h", "-N", "-o", "%N %E", check=False).splitlines():
             if "Duplicate" in line:
                 cluster.run("scontrol", "update", f"nodename={line.split()[0]}", "state=resume", check=False)

@@ -76,8 +76,9 @@ def _pending(job: SlurmJob) -> Standing:
         return Standing(Where.FOREIGN, why="a person released it: it is left to Slurm")
     if job.reason in _OWN_HOLDS or (job.reason == "JobHeldAdmin" and job.comment == MARK):  # the latter from job_submit.lua
         return Standing(Where.WAITING)
-    who = "an administrator" if job.reason == "JobHeldAdmin" else "Slurm or an administrator"  # Slurm: "launch failed requeued held"
-    return Standing(Where.FOREIGN, why=f"it is held by {who} ({job.reason}): scontrol uhold {job.id} gives it to Rota")
+    if "launch failed" in job.reason:
+        return Standing(Where.FOREIGN, why=f"Slurm holds it ({job.reason}): scontrol release {job.id} starts it again")
+    return Standing(Where.FOREIGN, why=f"it is held by an administrator ({job.reason}): scontrol uhold {job.id} gives it to Rota")
 
 
 def why_not_typed(job: SlurmJob) -> str:
