@@ -209,7 +209,7 @@ def plan_fleet(
         telling.begin("tune", "tuning policies for one server of each kind")
         found = dict(zip(comparison.labels, comparison.results, strict=True))
         split = next((one.policy for one in options if isinstance(one.policy, Split)), None)
-        tuned, without = tuned_options(best, best_rules(options, found), split, seed=seed, time_limit_s=tuning_s, tell=telling.tell)
+        tuned, without = tuned_options(best, best_rules(options, found), split, seed=seed, tell=telling.tell)
         telling.begin("tuned", "comparing tuned policies")
         telling.policies = max(len(tuned), 1)
         comparison = _joined(comparison, _compare(fleet, tuned, jobs=jobs, seed=seed, telling=telling))
