@@ -179,7 +179,7 @@ def test_verbs(capsys, tmp_path):
     for words in (
         ["simulate", file, "fcfs", "--dispatch", "best"],
         ["simulate", one, "fcfs", "--dispatch", "jsq"],
-        ["compare", file, "fcfs", "--until", "1%"],
+        ["compare", one, "fcfs", "--dispatch", "jsq"],
     ):
         assert main(words) == 2
     assert main(["simulate", file, "fcfs", "--start", "train=3"]) == 2
