@@ -38,6 +38,7 @@ from rota.simulation.server import (
     VACANT,
     WITH_JOBS,
     Server,
+    moved_to,
     new_places,
     with_places,
 )
@@ -237,7 +238,7 @@ class Run:
         need = max(2 * have, have + arriving - free, 1024)
 
         jobs = new_places(need)
-        jobs.view(np.uint8)[: have * JOB.itemsize] = self._jobs.view(np.uint8)  # field by field it takes ten times as long
+        moved_to(jobs, self._jobs)
         self._jobs = jobs
         self._show_jobs(jobs)
         unused = np.zeros(need, dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,7 @@ __all__ = [
     "YOUNGEST_PAUSED",
     "Server",
     "heap_base",
+    "moved_to",
     "new_places",
     "with_places",
 ]
@@ -102,6 +104,10 @@ JOB = np.dtype(
 )
 
 
+_LARGE = 1 << 22  # bytes from which memory is asked for in huge pages, and moved at a time: a multiple of any page
+_OWN: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+
+
 @by_reference
 class Server(NamedTuple):
     """Jobs in service, places for jobs, and the engine's own numbers."""
@@ -138,11 +144,22 @@ def _heap_base_compiled(server: Any) -> Any:
 
 
 def new_places(count: int) -> Any:
-    """Places for this many jobs (records of JOB), each in a cache line of its own."""
-    line = JOB.itemsize
-    space = np.zeros((count + 1) * line, dtype=np.uint8)
-    first = -space.ctypes.data % line
-    return space[first : first + count * line].view(JOB)
+    """Places for this many jobs (records of JOB), each in a cache line of its own. A page that is never used takes no memory."""
+    space = mmap.mmap(-1, max(count, 1) * JOB.itemsize, **_OWN)
+    if len(space) >= _LARGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        space.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(space, dtype=JOB, count=count)
+
+
+def moved_to(new: Any, old: Any) -> None:
+    """Moves all jobs from places that are not used any more: their memory is given back on the way, so that no job takes it twice."""
+    space = old.base if isinstance(old.base, mmap.mmap) else getattr(old.base, "obj", None)
+    source, target = old.view(np.uint8), new.view(np.uint8)  # record by record it takes ten times as long
+    for first in range(0, len(source), _LARGE):
+        end = min(first + _LARGE, len(source))
+        target[first:end] = source[first:end]
+        if isinstance(space, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            space.madvise(mmap.MADV_DONTNEED, first, end - first)
 
 
 def with_places(state: State, jobs: Any) -> State:

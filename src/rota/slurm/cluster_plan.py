@@ -115,7 +115,7 @@ def cluster_plan(plan: AnyPlan | ClusterPlan, given: Mapping[str, object] | None
         one = plan.with_settings(given or {})
         everywhere = KindOfNode("node", one.system.capacity, one, np.arange(len(one.system.names)))
         return ClusterPlan(one.system, (everywhere,), one.live, policy_name(one.policy))
-    policy = plan if isinstance(plan, FleetPolicy) else as_fleet_policy(plan.fleet, plan.policy, plan.dispatch)  # type: ignore[arg-type]
+    policy = plan if isinstance(plan, FleetPolicy) else as_fleet_policy(plan.fleet, plan.policy, plan.dispatch)
     fleet = policy.fleet
     live = live_settings({"time_unit": fleet.time_unit or "s", **(given or {})}, fleet.resources)
     kinds = []

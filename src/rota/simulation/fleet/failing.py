@@ -36,7 +36,7 @@ __all__ = ["fail_or_repair"]
 
 @large_kernel
 def fail_or_repair(fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, m: int, logging: bool) -> None:
-    """A server fails: its jobs lose what was done and are dispatched again, in the order in which they came. Or it works again, empty."""
+    """A server fails: its jobs lose what was done and are dispatched again, in the order in which they came to it. Or it works again."""
     c, now = fleet.kind[m], fleet.clock[0]
     tally = view_at(tally_like, fleet.tallies[c])
     if fleet.up[m] == 0:
