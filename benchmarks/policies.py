@@ -4,9 +4,12 @@
     python -m benchmarks policies --random 0 --loads 0.9   # the examples at one load
     python -m benchmarks policies --examples --first-seed 100   # other random systems only
     python -m benchmarks policies --traces borg google alibaba
+    python -m benchmarks policies --optimum 60             # only systems of few types: what any policy could reach, proved
     python -m benchmarks policies --decisions              # microseconds per event with ten types, decisions included
 
 Queue-driven rotas are tuned with one seed; all policies are then simulated on jobs of another one, the same for all.
+With --optimum a bound that no policy without preemption can be below is searched for, for so many seconds a row; only rows with at most
+three types and exponential sizes are printed then.
 A trace is tuned on its first half, and all are judged on its second, from an empty server; its jobs have an end, so all have a mean.
 """
 
@@ -30,6 +33,7 @@ NAMES = ("paper", "gpu", "web", "vm", "borg")
 LOADS = (0.5, 0.7, 0.8, 0.9, 0.95)
 TRACE_LOADS = (0.5, 0.7, 0.9)
 BEFORE = ("first-fit", "easy", "max-weight-np")
+MOST_TYPES = 3  # for the optimum
 JUDGED = 90_001  # the seed of the jobs on which all are compared
 
 
@@ -43,13 +47,16 @@ def run(options: Sequence[str] = ()) -> None:
     parser.add_argument("--jobs", type=int, default=1_000_000, help="simulated under each policy")
     parser.add_argument("--tuning", type=int, default=400_000, help="jobs of the longest race")
     parser.add_argument("--traces", nargs="*", choices=("borg", "google", "alibaba"))
+    parser.add_argument("--optimum", type=float, default=0.0, metavar="SECONDS", help="for a proved bound on all policies, few types only")
     parser.add_argument("--decisions", action="store_true", help="how long decisions take, and nothing else")
     given = parser.parse_args(options)
     if given.decisions:
         decisions()
         return
-    print(f"{'system':<10} {'load':>4} {'best before':>24} {'nMSR+backfill':>14} {'improved':>10} {'adaptive':>10} {'ratio':>6}  setting")
+    head = f"{'system':<10} {'load':>4} {'best before':>24} {'nMSR+backfill':>14} {'improved':>10} {'adaptive':>10} {'ratio':>6}"
+    print(head + (f" {'bound':>8} {'reachable':>9} {'above':>6}" if given.optimum else "") + "  setting")
     ratios: dict[float, list[float]] = {}
+    reachable: dict[float, list[float]] = {}
     if given.traces:
         for name, load, trace, system in traces(given.traces, given.loads or TRACE_LOADS):
             tuned = rota.tune_adaptive(system, jobs=given.tuning, seed=1, workload=trace)
@@ -57,12 +64,27 @@ def run(options: Sequence[str] = ()) -> None:
             ratios.setdefault(load, []).append(row(name, load, system, tuned, judged, None))
     else:
         for name, load, system in systems(given.examples, range(given.first_seed, given.first_seed + given.random), given.loads or LOADS):
+            bound = lower_bound(system, given.optimum) if given.optimum else None
+            if given.optimum and bound is None:
+                continue
             tuned = rota.tune_adaptive(system, jobs=given.tuning, seed=1)
-            ratios.setdefault(load, []).append(row(name, load, system, tuned, None, given.jobs))
+            ratios.setdefault(load, []).append(row(name, load, system, tuned, None, given.jobs, bound, reachable.setdefault(load, [])))
     for load, found in sorted(ratios.items()):
         known = np.array([ratio for ratio in found if np.isfinite(ratio)])
         mean = float(np.exp(np.log(known).mean()))
-        print(f"load {load}: geometric mean {mean:.3f}, largest {known.max():.3f}, of {len(known)} systems", flush=True)
+        could = reachable.get(load)
+        proved = f"; no policy has a geometric mean below {float(np.exp(np.log(could).mean())):.3f} (proved)" if could else ""
+        print(f"load {load}: geometric mean {mean:.3f}, largest {known.max():.3f}, of {len(known)} systems{proved}", flush=True)
+
+
+def lower_bound(system: rota.System, time_limit_s: float) -> float | None:
+    """No policy without preemption has a smaller mean response time; None where there are more types, other sizes, or not enough time."""
+    if len(system.names) > MOST_TYPES:
+        return None
+    try:
+        return rota.optimal_policy(system, "none", accuracy=1e-2, time_limit_s=time_limit_s).lower_bound
+    except RotaError:
+        return None
 
 
 def systems(names: Sequence[str], seeds: Sequence[int], loads: Sequence[float]) -> Iterator[tuple[str, float, rota.System]]:
@@ -98,8 +120,21 @@ def random_system(seed: int) -> rota.System:
     return rota.System(capacity, demand, rng.uniform(0.1, 1, K), mean_size=rng.uniform(0.3, 3, K), preemption="none")
 
 
-def row(name: str, load: float, system: rota.System, tuned: rota.Tuned, workload: object, jobs: int | None) -> float:
-    """Prints the row of a system, and returns the better of the new policies relative to the best one of before."""
+def row(
+    name: str,
+    load: float,
+    system: rota.System,
+    tuned: rota.Tuned,
+    workload: object,
+    jobs: int | None,
+    bound: float | None = None,
+    reachable: list[float] | None = None,
+) -> float:
+    """Prints the row of a system, and returns the better of the new policies relative to the best one of before.
+
+    With a bound on all policies, it is printed too, with its ratio to the best one of before, which goes to `reachable`, and by how much
+    the better of the new policies is above it.
+    """
     base = rota.design_policy(system, "none", time_limit_s=4.0)
     before: dict[str, Policy | str] = {policy: policy for policy in BEFORE} | {"nMSR+backfill": base.replace(backfill=True)}
     means = {policy: mean(system, given, workload, jobs) for policy, given in before.items()}
@@ -107,6 +142,9 @@ def row(name: str, load: float, system: rota.System, tuned: rota.Tuned, workload
     improved, adaptive = mean(system, rota.Improved(base, True), workload, jobs), mean(system, tuned.policy, workload, jobs)
     ratio = min(improved, adaptive) / means[best]
     cells = f"{f'{best} {means[best]:.4g}':>24} {means['nMSR+backfill']:14.4g} {improved:10.4g} {adaptive:10.4g} {ratio:6.3f}"
+    if bound is not None and reachable is not None and np.isfinite(means[best]):
+        reachable.append(bound / means[best])
+        cells += f" {bound:8.4g} {reachable[-1]:9.3f} {min(improved, adaptive) / bound - 1:6.1%}"
     print(f"{name:<10} {load:4.2f} {cells}  {tuned.policy!r}", flush=True)
     return ratio
 

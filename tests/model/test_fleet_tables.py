@@ -161,13 +161,13 @@ def test_what_takes_one_server_refuses_the_file():
         ["design"],
         ["analyze", "policy.json"],
         ["optimal"],
-        ["sweep", "--policies", "fcfs", "--loads", "0.5", "--output", "swept.parquet"],
+        ["tune"],
         ["serve"],
     ],
     ids=lambda words: words[0],
 )
 def test_verbs_that_take_one_server(words, capsys, tmp_path, monkeypatch):
-    """Every verb but `plan`, `capacity`, `simulate` and `compare` refuses a fleet with exit code 2 and says so."""
+    """Every verb but `plan`, `capacity`, `simulate`, `compare` and `sweep` refuses a fleet with exit code 2 and says so."""
     monkeypatch.chdir(tmp_path)
     assert main([words[0], str(EXAMPLES / "fleet.toml"), *words[1:]]) == 2
     assert "are several servers, and this takes one" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 import importlib
 import itertools
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ from rota.decide import decider_of
 from rota.optimal import chain, iteration, with_preemption, without_preemption
 from rota.optimal.continuation import continued, extended, first_values
 from rota.optimal.iteration import solve
+from rota.optimal.lowering import lower, proved_by_lowering
 from rota.optimal.state_space import schedules_of, state_space
 from rota.optimal.table_chain import chain_of_table
 from systems import paper_example
@@ -397,3 +399,66 @@ def test_the_chain_of_a_table_is_that_of_its_decisions(preemption):
     space = state_space(system, [9, 7])
     fast, slow = chain_of_table(space, table), chain.chain_of(system, space, decider_of(system, table), keeps=False)
     assert all(np.array_equal(a, b) for a, b in zip(fast, slow, strict=True))
+
+
+# ---------------------------------------------------------------------------------------------------------------- lowering
+
+
+def test_values_that_are_wrong_in_a_few_states_prove_as_much_after_lowering():
+    """Raised in the far corner they prove nothing; lowered, they prove what the solved ones do, and never more than the optimum."""
+    system = paper_example(0.7)
+    space = continued(state_space(system, [9, 12, 10]), rota.system_load(system))
+    solved = solve(space, False, 1e-4, first_values(space, len(space.schedules)))
+    assert solved.proved > 0.999 * solved.least
+    values = solved.values.copy()
+    values.reshape(space.size, -1)[-40:] += 30.0
+    spoiled = replace(solved, values=values, proved=kept_backup(space, values))
+    assert spoiled.proved < 0.5 * solved.proved
+    proved = proved_by_lowering(spoiled, np.inf)
+    assert 0.997 * solved.proved < proved <= solved.largest
+    assert proved_by_lowering(spoiled, -np.inf) == spoiled.proved  # no time: what was proved before
+
+
+def kept_backup(space, values):
+    """What values prove."""
+    return without_preemption.backup(space, values, np.zeros(len(values), dtype=np.int16), space.uniform_rate, np.empty(3))[2]
+
+
+@pytest.mark.parametrize("aim", [0.5, 0.99])
+def test_lowering_only_lowers(aim):
+    """Values that prove more than is asked for stay as they are; others fall, and prove what is asked for if that is below the optimum."""
+    system = paper_example(0.6)
+    space = continued(state_space(system, [8, 10, 9]), rota.system_load(system))
+    solved = solve(space, False, 1e-4, first_values(space, len(space.schedules)))
+    same = solved.values.copy()
+    lower(space, same, aim * solved.proved, True)
+    assert np.array_equal(same, solved.values)
+    values = first_values(space, len(space.schedules))
+    before = values.copy()
+    for _ in range(3000):
+        lower(space, values, aim * solved.proved, True)
+        lower(space, values, aim * solved.proved, False)
+    assert (values <= before).all()
+    assert kept_backup(space, values) > (1 - 1e-6) * aim * solved.proved
+
+
+def test_a_law_that_takes_too_long_is_given_up(monkeypatch):
+    """The search goes on; the bound rises, and the table is that of the last values, which the answer says."""
+    calls = itertools.count(1)
+
+    def law(*arguments):
+        if next(calls) > 1:
+            raise chain.OutOfTime
+        return chain.stationary_law(*arguments)
+
+    system = paper_example(0.7)
+    first = rota.optimal_policy(system, "none", truncation=12)
+    monkeypatch.setattr(optimal_policy_module, "stationary_law", law)
+    best = rota.optimal_policy(system, "none", memory_limit_gb=0.1)
+    assert next(calls) > 3
+    assert best.stopped == "memory"
+    assert best.later_table
+    assert "a later one" in best.explain()
+    assert best.truncation == first.truncation
+    assert (best.policy.truncation > first.policy.truncation).all()
+    assert best.lower_bound > first.lower_bound

@@ -115,3 +115,14 @@ def test_progress():
     rota.find_best(MM1, ["fcfs", "fcfs"], jobs=100_000, progress=seen.append)
     assert seen[-1].left == 2
     assert seen[-1].jobs >= 20_000
+
+
+def test_what_a_look_settled_stays_settled():
+    """A race that ends before its jobs are used up is decided: what the jobs still inside add at the end does not open it again."""
+    fleet = rota.read_system("examples/fleet.toml")
+    found = rota.find_best(fleet, ["first-fit", "pinned"], dispatch=["jsq", "pull"], until=0.02, jobs=1_000_000)
+    assert max(one.result.jobs for one in found.contenders) < 1_000_000
+    assert found.decided
+    for one in found.contenders:
+        if one.verdict == "level":
+            assert abs(one.worse_by.mean) + one.worse_by.interval <= 0.021 * found.winner.result.mean_response_time

@@ -25,6 +25,7 @@ from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "scontrol", "squeue", "sbatch")
 _START_S = 90.0
+_DAEMON = "ROTA_TEST_DAEMON"  # in the environment of a daemon: its name
 
 _CONF = """
 ClusterName=loopback
@@ -123,32 +124,29 @@ class Cluster:
             "munged": ["munged", "-F", f"--socket={here}/socket", *(f"--{it}-file={here}/{it}" for it in ("key", "pid", "log", "seed"))],
             "slurmctld": ["slurmctld", "-D", *conf],
         }.get(name, ["slurmd", "-D", *conf, "-N", name])
+        environment = {**self.environment, _DAEMON: name}  # what a slurmd starts for a job, slurmstepd, has it too
         with (self.directory / f"{name}.out").open("ab") as out:
             self.processes[name] = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self.environment, start_new_session=True
+                words, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment, start_new_session=True
             )
 
     def kill(self, name: str, how: int = signal.SIGKILL) -> None:
-        """Ends one of the daemons and waits until it is gone."""
+        """Ends one of the daemons and waits until it is gone; the time is long enough for slurmctld to save its state at SIGTERM."""
         process = self.processes.pop(name)
         with suppress(ProcessLookupError):
             process.send_signal(how)
         try:
-            process.wait(10)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait(10)
 
     def lose(self, node: str) -> None:
-        """A node is gone at once with all that runs on it, as if its power had failed."""
+        """A node is gone at once with all that runs on it, as if its power had failed: slurmd, then slurmstepd, then the jobs."""
         self.kill(node)
-        mark = f"SLURMD_NODENAME={node}".encode()
-        for place in _processes_of(self.directory):
-            with suppress(OSError):
-                if mark in (place / "environ").read_bytes().split(b"\0"):
-                    parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
-                    if "slurmstepd" in Path(f"/proc/{parent}/cmdline").read_text():
-                        os.kill(parent, signal.SIGKILL)
+        for mark in (f"{_DAEMON}={node}", f"SLURMD_NODENAME={node}"):
+            for place in _processes_of(self.directory, mark):
+                with suppress(OSError):
                     os.kill(int(place.name), signal.SIGKILL)
 
     def wait_for(self, what: str, ready: Callable[[], bool], limit_s: float = _START_S) -> None:
@@ -264,12 +262,12 @@ def running_cluster(
             shutil.rmtree(directory, ignore_errors=True)
 
 
-def _processes_of(directory: Path) -> Iterator[Path]:
-    """The processes that belong to the cluster of this directory: their SLURM_CONF is its file."""
-    mark = f"SLURM_CONF={directory}/slurm.conf".encode()
+def _processes_of(directory: Path, *marks: str) -> Iterator[Path]:
+    """The processes that belong to the cluster of this directory: their SLURM_CONF is its file. `marks` are in their environment too."""
+    wanted = {mark.encode() for mark in (f"SLURM_CONF={directory}/slurm.conf", *marks)}
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if mark in (place / "environ").read_bytes().split(b"\0"):
+            if wanted <= set((place / "environ").read_bytes().split(b"\0")):
                 yield place
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -59,6 +59,14 @@ class Notes:
     def ends(self) -> list[str]:
         """The jobs that have ended, once for each time."""
         return sorted((job for what, job, *_ in self.read() if what == "end"), key=int)
+
+    def ended_again(self) -> dict[str, set[str]]:
+        """The jobs that ended more than once, and the nodes of all their ends but the last."""
+        nodes = dict[str, list[str]]()
+        for what, job, node, *_ in self.read():
+            if what == "end":
+                nodes.setdefault(job, []).append(node)
+        return {job: set(where[:-1]) for job, where in nodes.items() if len(where) > 1}
 
     def most_cpus(self) -> dict[str, int]:
         """How many CPUs the jobs of each node had at once, at most. A job that was killed has no end, and is left out."""
@@ -126,18 +134,25 @@ def controlled(cluster: Cluster, directory: Path, policy: str, *more: str, model
         process.wait(20)
 
 
+def ended_jobs(cluster: Cluster) -> list[dict[str, str]]:
+    """What Slurm noted of the jobs that have ended, failed or were requeued, a record for each time."""
+    lines = (cluster.directory / "jobcomp.txt").read_text().splitlines()
+    return [dict(word.partition("=")[::2] for word in line.split() if "=" in word) for line in lines]
+
+
 def log_of(directory: Path) -> str:
     """What the controllers printed."""
     path = directory / "rota.log"
     return path.read_text() if path.exists() else ""
 
 
-def wait_until_empty(cluster: Cluster, directory: Path, limit_s: float = 150.0) -> None:
-    """Waits until the partition has no jobs. Fails at once if a controller ended with an error."""
+def wait_until_empty(cluster: Cluster, directory: Path, limit_s: float = 150.0, meanwhile: Callable[[], None] = lambda: None) -> None:
+    """Waits until the partition has no jobs. Fails at once if a controller ended with an error. `meanwhile` is done over and over."""
 
     def empty() -> bool:
+        meanwhile()
         assert "\nrota: " not in "\n" + log_of(directory), log_of(directory)
-        return not cluster.run("squeue", "-h", "-p", "main", "-o", "%i", check=False).strip() and "slurmctld" in cluster.processes
+        return cluster.run("squeue", "-p", "main", "-o", "%i", check=False).split() == ["JOBID"]  # nothing at all: no answer
 
     try:
         cluster.wait_for("an empty queue", empty, limit_s)

@@ -22,7 +22,7 @@ def test_stops_come_before_starts():
         Action(Do.NOTE, "8", note="rota:waits:small"),
     ]
     assert list(commands_for(actions)) == [
-        "requeuehold 4",
+        "requeuehold Incomplete 4",
         "suspend 2",
         "uhold 5",
         "update JobId=1 Comment=rota:on:n2 ReqNodeList=n2",

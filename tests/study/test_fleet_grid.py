@@ -84,7 +84,6 @@ def test_what_cannot_run_is_a_row():
         ({"policies": [{"plain": "first-fit"}]}, "has no policy for a kind of server"),
         ({"policies": ["first-fit"], "dispatch": rota.CustomDispatch(lambda fleet: 0.0)}, "by name: put it into a file"),
     ],
-    ids=str,
 )
 def test_refused(options, told):
     """Wrong names, rules and rates are found before anything runs."""

@@ -1,5 +1,7 @@
 """The plan of a fleet: what it compares, recommends and says, and how many servers keep a target."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -8,6 +10,7 @@ import rota
 from fleets import two_kinds
 from rota.analysis import mean_waiting
 from rota.policy import fleet_plan_file_from_json, fleet_plan_file_to_json
+from rota.report.fleet_page import fleet_plan_html
 from rota.report.plan_files import fleet_plan_file
 from rota.study.fleet_options import baseline_of, options_of
 from systems import EXAMPLES
@@ -38,11 +41,26 @@ def test_what_is_compared():
 
 
 def test_a_design_that_is_not_there_is_said():
-    """Pinned servers do not exist for one server that has to turn: the plan goes on without them."""
+    """Pinned servers do not exist for one server that has to turn: the plan goes on with one that turns."""
     fleet = rota.Fleet.equal(rota.read_system(EXAMPLES / "paper.toml"), 1)
     options, left_out = options_of(fleet, rota.system_load(fleet), time_limit_s=1.0)
     assert "pinned" not in [option.name for option in options]
     assert "no pinned servers were found" in left_out["pinned"]
+    assert [option.name for option in options[-2:]] == ["partly pinned", "split rotas"]
+
+
+def test_partly_pinned_servers_where_there_are_no_pinned_ones():
+    """On three busy servers one has to turn: the plan simulates that beside its exact value, and its page and file can recommend it."""
+    fleet = rota.Fleet.equal(rota.read_system(EXAMPLES / "paper.toml"), 3).scaled(load=0.9)
+    found = rota.plan(fleet, jobs=100_000, tuning_s=1.0)
+    assert "pinned" in found.left_out
+    option, result = found.options["partly pinned"], found.results["partly pinned"]
+    assert option.known.mean_response_time == pytest.approx(rota.analyze(fleet, option.policy).mean_response_time)
+    assert abs(result.mean_response_time - option.known.mean_response_time) <= 3 * result.interval
+    other = replace(found, recommended_name="partly pinned")
+    assert other.explain().startswith("Pin most servers, each to one set of jobs, and let the others turn: mean response time")
+    assert "1 server: turns: " in fleet_plan_html(other)
+    assert fleet_plan_file_from_json(fleet_plan_file_to_json(fleet_plan_file(other))).policy == option.policy
 
 
 def test_the_recommendation(plan):

@@ -3,6 +3,10 @@
 import pytest
 
 import rota
+from rota.model import read_any_spec
+from rota.model.live import LiveSettings
+from rota.policy import plan_file_from_json, plan_file_to_json
+from rota.report.plan_files import plan_file
 from rota.study.plan_optimum import Optimum, OptimumSearch, find_optimum
 from systems import paper_example
 
@@ -67,3 +71,32 @@ def test_a_plan_does_not_wait_for_the_end_of_the_search(monkeypatch):
     with OptimumSearch(system, 500.0) as search:
         found = search.result()
     assert found.reference is not None or found.remark.startswith("How far this is from the best possible is not known: ")
+
+
+def test_the_table_of_the_search_is_compared_and_may_be_recommended():
+    """Where it is the best by a significant difference it is recommended, at other loads it is simulated too, and its plan can be read."""
+    system = rota.System([4], [[1], [4]], [1.6, 0.3], [1.0, 1.0], preemption="none", names=["small", "big"])
+    options = {"jobs": 200_000, "tuning_s": 0.2, "optimum_s": 60.0}
+    found = rota.plan(system, table=True, **options)
+    assert found.recommended_name == "table-np"
+    assert found.optimum.settled
+    assert abs(found.optimum.above(found.results["table-np"].mean_response_time)) < 0.1
+    assert found.results["table-np"].policy == found.optimum.table
+    others = [result.mean_response_time for name, result in found.results.items() if name != "table-np" and result.stable]
+    assert found.results["table-np"].mean_response_time < min(others)
+    rows = found.by_load.filter(found.by_load["policy"] == "table-np")
+    assert len(rows) == len(found.by_load.filter(found.by_load["policy"] == "first-fit"))
+    assert "a table of decisions without preemption" in found.explain()
+    text = plan_file_to_json(plan_file(found, LiveSettings()))
+    assert plan_file_from_json(text).policy == found.optimum.table
+    assert "table-np" not in rota.plan(system, **options | {"jobs": 20_000}).results  # unless it is asked for
+
+
+def test_a_table_needs_a_search_and_one_server():
+    """What cannot be is refused, with the reason."""
+    system = paper_example(0.5)
+    with pytest.raises(rota.BadSpec, match="optimum_s: must be positive"):
+        rota.plan(system, table=True, optimum_s=0)
+    fleet = read_any_spec("examples/fleet.toml").fleet
+    with pytest.raises(rota.BadSpec, match="table: is for one server"):
+        rota.plan(fleet, table=True)

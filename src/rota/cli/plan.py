@@ -18,7 +18,7 @@ from rota.arguments import whole_file
 from rota.cli.capacity import as_fields as load_fields
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
 from rota.cli.outputs import STDOUT, check_output
-from rota.cli.parameters import Force, Json, Seed, SystemFile
+from rota.cli.parameters import Flag, Force, Json, Seed, SystemFile
 from rota.cli.plan_of_fleet import fleet_plan_fields, print_fleet_plan
 from rota.display import number, rota_rows, verdict_cells
 
@@ -39,6 +39,7 @@ def plan(
     seed: Seed = 0,
     tuning: float = 4.0,
     optimum: float = 10.0,
+    table: Flag = False,
     html: Annotated[bool, Parameter(negative="--no-html")] = True,
     force: Force = False,
     json: Json = False,
@@ -70,6 +71,9 @@ def plan(
         Seconds that the design of the rota may take; a small part of it at each other load.
     optimum
         Seconds that the search for the best policy possible may take, with few job types; 0 leaves it out.
+    table
+        Compare the best policy that this search found too, a table of decisions for this load, and recommend it where it is the best. The
+        plan waits for the search as long as it may take.
     html
         Whether to make the page.
     """
@@ -82,6 +86,7 @@ def plan(
     system = spec.system if isinstance(spec, Spec) else spec.fleet
     limits, targets = _times(system, limit or [], "--limit"), _times(system, target or [], "--target")
     own: dict[str, Any] = {"optimum_s": optimum} if isinstance(spec, Spec) else {"targets": targets}
+    own["table"] = table  # of a fleet it is refused
     with ProgressLine() as line, _interrupts() as interrupts:
 
         def show(at: PlanProgress) -> None:
@@ -94,6 +99,7 @@ def plan(
             raise KeyboardInterrupt
         options = [f"--objective={objective}"] if objective != "mean" else []
         options += [f"--limit={text}" for text in limit or []] + [f"--target={text}" for text in target or []]
+        options += ["--table", "--optimum", f"{optimum:g}"] if table else []
         texts = _texts(found, spec, file, places, [*options, "--tuning", f"{tuning:g}"])
     _write(texts)
     if isinstance(found, rota.FleetPlan):
@@ -215,7 +221,7 @@ def as_fields(found: rota.Plan) -> dict[str, Any]:
             "keeps_limits": found.keeps_limits,
             "excluded": found.excluded,
             "worse_off": [vars(row) for row in found.worse_off],
-            "optimum": vars(found.optimum) | {"settled": found.optimum.settled},
+            "optimum": found.optimum.fields(),
             "pairs": found.comparison.pairs,
             "load": load_fields(found.load),
             "rota": {"candidates": found.rota.candidates, "weights": found.rota.weights, "switching_rate": found.rota.switching_rate}

@@ -42,7 +42,7 @@ def sweep(
     policies
         With commas between them: names ({policies}), policy files
         (from: rota design -o), your own as module:function, or names of which each is designed for each point of the grid
-        ({designed}).
+        ({designed}). Of a fleet also: pinned, partly-pinned or split, servers that are designed for each load.
     output
         The results, a parquet file. Runs that it holds are not repeated, unless with --force; rows of other grids stay in it.
     loads

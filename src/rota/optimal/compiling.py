@@ -5,11 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+from rota.capacity import system_load
 from rota.errors import NotConverged
 from rota.kernel_cache import is_kept
 from rota.model import Preemption, System
-from rota.optimal import chain, table_chain, with_preemption, without_preemption
+from rota.optimal import chain, lowering, table_chain, with_preemption, without_preemption
+from rota.optimal.continuation import continued, first_values
 from rota.optimal.optimal_policy import optimal_policy
+from rota.optimal.state_space import state_space
 
 __all__ = ["compile_search"]
 
@@ -20,7 +23,12 @@ def compile_search(preemption: Preemption) -> None:
     """Compiles what `optimal_policy` runs, "full" or "none", unless it is on disk: by a search that takes a moment."""
     sweeps: Any = with_preemption if preemption == "full" else without_preemption
     functions: list[Any] = [sweeps.sweep, sweeps.backup, table_chain._explore, chain._gauss_seidel]
+    if preemption != "full":
+        functions.append(lowering.lower)
     if all(function.signatures or is_kept(function) for function in functions):
         return
     with suppress(NotConverged):
         optimal_policy(_PAIR, preemption, accuracy=0.05, time_limit_s=5.0)
+    if preemption != "full":  # runs only where the time is over
+        space = continued(state_space(_PAIR, [4, 4]), system_load(_PAIR))
+        lowering.lower(space, first_values(space, len(space.schedules)), 0.0, True)

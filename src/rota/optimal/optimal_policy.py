@@ -5,7 +5,8 @@ quadratic function, which makes the least one-step difference a bound on every p
 below what jobs beyond the edge really cost, so decisions near the edge are too careless of them: the table keeps the inner part only. Its
 stationary law on the truncation gives its mean. If that is near the bound and the law has little weight at the edge, the answer is settled;
 else the truncation is enlarged where there is weight. Where the edge of a type is so near that little is proved beyond it, that edge is
-moved out first.
+moved out first. While the bound still rises much from one truncation to the next, the values need not be exact, and a law that takes
+longer than they did is given up: the next truncation proves more in that time.
 """
 
 from __future__ import annotations
@@ -28,19 +29,22 @@ from rota.optimal.chain import BYTES_PER_PLACE, OutOfTime, stationary_law
 from rota.optimal.continuation import continued, extended, first_values
 from rota.optimal.evaluate import BYTES_PER_STATE
 from rota.optimal.iteration import BYTES_PER_VALUE, Solved, solve, values_of
+from rota.optimal.lowering import proved_by_lowering
 from rota.optimal.state_space import StateSpace, least_truncation, schedules_of, state_space
 from rota.optimal.table_chain import chain_of_table
-from rota.optimal.truncation import check_system, checked_truncation, first_truncation, larger_truncation, missing_beyond
+from rota.optimal.truncation import check_system, checked_truncation, first_truncation, grown_blindly, larger_truncation, missing_beyond
 from rota.policy import Tabulated
 
 __all__ = ["Optimal", "optimal_policy"]
 
 Stopped = Literal["settled", "truncation", "memory", "time", "interrupt"]
 _SOLVER_SHARE = 0.1  # of the accuracy, for the gap of the bounds
-_SOLVER_TIME = 0.7  # of the time that is left, for the values on one truncation; the rest is for the law of the table
+_SOLVER_TIME = 0.7  # of the time that is left, for the values on one truncation; the rest is for the law of the table, or to prove more
 _GOOD_ENOUGH = 0.02  # the gap of the bounds with which decisions are taken that the time limit ended
 _FURTHER = 1.5  # of an edge that is too near for a proof
-_GROWN = 1.2  # of all edges, after a table whose law was not found
+_LAW_PART, _LAST_LAW_PART, _LAW_LEAST_S = 0.25, 3.0, 1.0  # of the time of the values, for a law that may be given up; the last; seconds
+_STILL = 5  # times the accuracy: a rise of the bound with which the truncation may be the last
+_COARSE, _OF_RISE = 2e-3, 0.02  # the gap of the bounds: at most, and as a part of how much the bound rose with the last truncation
 _KEPT = 0.6  # of the truncation, in the table
 _LAW_ERROR, _LAW_SHARE = 1e-8, 1e-5  # the flow out of balance: at most, and as a part of the accuracy
 
@@ -55,6 +59,7 @@ class Optimal(Answer):
     relative gap between the bounds of the truncated system; `missing` (K,) estimates what states beyond would add to E[Q_i]. `settled`: gap
     and missing are below the accuracy asked for, so that no policy is much better than the table; the mean of the table is not proved.
     `stopped`: why the search ended: "settled", "truncation" (one was given), "memory", "time" or "interrupt" (Ctrl-C).
+    `later_table`: `policy` comes from a larger truncation, on which its law was not found; the mean is that of the last one that has a law.
     """
 
     policy: Tabulated
@@ -63,6 +68,7 @@ class Optimal(Answer):
     iterations: int
     stopped: Stopped
     time_s: float
+    later_table: bool = False
 
     @property
     def gap(self) -> float:
@@ -84,6 +90,11 @@ class Optimal(Answer):
             "Gap and missing part are below the accuracy asked for: the mean of the table is stable, not proved."
             if self.settled
             else f"It is not settled{_REASONS[self.stopped]}: the mean of the table may be larger. rota.simulate measures it.",
+            *(
+                ["The table given is a later one, from a larger truncation, on which its mean was not computed."]
+                if self.later_table
+                else []
+            ),
             super().explain(),
         ]
         return "\n".join(lines)
@@ -143,7 +154,10 @@ def optimal_policy(
     until = began + time_limit_s
     found: Optimal | None = None
     solved: Solved | None = None
-    iterations, bound, delta = 0, 0.0, 0.0
+    later: Tabulated | None = None  # than `found`
+    missing: Array = np.ones(len(N))  # beyond the edge of each type, by the last law
+    rise = np.inf  # of the bound with the last truncation, relative
+    iterations, bound, delta, last_delta = 0, 0.0, 0.0, 0.0
 
     def tell(text: str) -> None:
         if progress is not None:
@@ -156,7 +170,9 @@ def optimal_policy(
                 "a smaller server or a smaller truncation"
             )
         now = time.monotonic() - began
-        return replace(found, lower_bound=max(found.lower_bound, bound), iterations=iterations, stopped=stopped, time_s=now)
+        table = found.policy if later is None else later
+        best = replace(found, lower_bound=max(found.lower_bound, bound), policy=table, later_table=later is not None)
+        return replace(best, iterations=iterations, stopped=stopped, time_s=now)
 
     while True:
         space = continued(state_space(system, N, schedules), load, delta)
@@ -173,16 +189,38 @@ def optimal_policy(
             now = time.monotonic()
             solver_until = now + _SOLVER_TIME * (until - now)
             give_up = truncation is None and found is not None
-            solved, delta = _solved(space, load, delta, preemptive, _SOLVER_SHARE * accuracy, start, solver_until, tell, give_up)
+            fine = _SOLVER_SHARE * accuracy
+            gap = fine if truncation is not None else max(fine, min(_COARSE, _OF_RISE * rise))
+            solved, delta = _solved(space, load, delta, preemptive, gap, start, solver_until, tell, give_up)
             iterations += solved.sweeps
-            bound = max(bound, solved.proved / float(system.arrival_rate.sum()))
+            if solved.stopped == "time" and found is not None and not preemptive:
+                tell("what the values prove")
+                solved = replace(solved, proved=proved_by_lowering(solved, until))
+            proved = solved.proved / float(system.arrival_rate.sum())
+            rise, bound = max(1 - bound / proved, 0.0) if proved > 0 else np.inf, max(bound, proved)
+            if solved.stopped == "edge" and delta < last_delta:
+                delta = last_delta  # rather than a larger truncation
+                continue
+            last_delta, delta = delta, 0.0  # that of a short truncation may be too large for the next one
             if solved.stopped == "edge":
                 N = np.where(solved.lacking, np.ceil(_FURTHER * N), N).astype(np.int64)
                 continue
             if found is not None and (solved.stopped == "interrupt" or solved.gap > _GOOD_ENOUGH):
                 return best_so_far("interrupt" if solved.stopped == "interrupt" else "time")
             tell("the law of the table")
-            latest, decay = _optimal(system, solved, preemptive, min(_LAW_ERROR, _LAW_SHARE * accuracy), until)
+            part = _LAST_LAW_PART if rise <= _STILL * accuracy else _LAW_PART
+            law_s = max(part * (time.monotonic() - now), _LAW_LEAST_S)
+            law_until = min(until, time.monotonic() + law_s) if give_up and solved.stopped == "gap" else until
+            policy = _table(system, solved, preemptive)
+            if found is not None:
+                later = policy
+            try:
+                latest, missing, decay = _optimal(system, solved, policy, preemptive, min(_LAW_ERROR, _LAW_SHARE * accuracy), law_until)
+            except OutOfTime:
+                if law_until == until:
+                    raise
+                N = grown_blindly(N, missing)
+                continue
         except OutOfTime:
             return best_so_far("time")
         except KeyboardInterrupt:
@@ -194,9 +232,9 @@ def optimal_policy(
                 raise
             if solved.stopped != "gap":
                 return best_so_far("time" if solved.stopped == "edge" else solved.stopped)
-            N = np.ceil(_GROWN * N).astype(np.int64)
+            N = grown_blindly(N, missing)
             continue
-        found = latest
+        found, later = latest, None
         if truncation is not None:
             return best_so_far("truncation")
         allowed = accuracy * float(found.queue_length.sum())
@@ -242,10 +280,11 @@ def _solved(
     return replace(solved, proved=proved, sweeps=sweeps), tried
 
 
-def _optimal(system: System, solved: Solved, preemptive: bool, error: float, until: float) -> tuple[Optimal, Array]:
-    """The answer on one truncation, not settled yet, and the decay of the queue of each type."""
+def _optimal(
+    system: System, solved: Solved, policy: Tabulated, preemptive: bool, error: float, until: float
+) -> tuple[Optimal, Array, Array]:
+    """The answer on one truncation, not settled yet, what is missing beyond the edge of each type, and the decay of its queue."""
     space = solved.space
-    policy = _table(system, solved, preemptive)
     chain = chain_of_table(space, policy)
     law, _ = stationary_law(space, chain, error, until)
     missing, decay = missing_beyond(law, chain.present, space.truncation)
@@ -264,7 +303,7 @@ def _optimal(system: System, solved: Solved, preemptive: bool, error: float, unt
         stopped="truncation",
         time_s=0.0,
     )
-    return found, decay
+    return found, missing, decay
 
 
 def _table(system: System, solved: Solved, preemptive: bool) -> Tabulated:

@@ -17,11 +17,12 @@ from rota.errors import BadSpec, Infeasible, Problem, Unstable
 from rota.model import Exponential, System
 from rota.optimal.state_space import least_truncation
 
-__all__ = ["Sizes", "check_system", "checked_truncation", "first_truncation", "larger_truncation", "missing_beyond"]
+__all__ = ["Sizes", "check_system", "checked_truncation", "first_truncation", "grown_blindly", "larger_truncation", "missing_beyond"]
 
 Sizes = str
 _GROWTH = 2.0  # of the edge of a type from one truncation to the next
 _CHECK = 1.2  # by how much all edges grow to see that the answer stands still
+_BLIND, _BLIND_MOST = 1.25, 1.4  # of all edges, and of that of the type that lacks most, where no law says how far to go
 
 
 def first_truncation(system: System) -> Int:
@@ -51,6 +52,11 @@ def larger_truncation(N: Int, missing: Array, decay: Array, allowed: float) -> I
         larger[i] = int(np.ceil(min(N[i] + further, _GROWTH * N[i])))
     grown = larger > N
     return larger if grown.any() else np.where(decay > 0, np.ceil(_CHECK * N), N).astype(np.int64)
+
+
+def grown_blindly(N: Int, missing: Array) -> Int:
+    """The next truncation where no law was found: all types further, and most the one with the most `missing` by the last law there was."""
+    return np.ceil(np.where(missing == missing.max(), _BLIND_MOST, _BLIND) * N).astype(np.int64)
 
 
 # ---------------------------------------------------------------------------------------------------------------- arguments

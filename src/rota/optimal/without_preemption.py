@@ -20,11 +20,11 @@ from rota.arrays import Array, Int
 from rota.kernel import compiled
 from rota.optimal.state_space import StateSpace
 
-__all__ = ["backup", "sweep"]
+__all__ = ["at_edge", "backup", "lost", "marginal", "move_on", "pull_of", "sweep", "within"]
 
 
 @compiled
-def _within(counts: Int, present: Int) -> bool:
+def within(counts: Int, present: Int) -> bool:
     """u ≤ q."""
     for i in range(present.shape[0]):  # noqa: SIM110 (numba has no all())
         if counts[i] > present[i]:
@@ -58,9 +58,9 @@ def sweep(space: StateSpace, W: Array, choice: NDArray[np.int16], improve: bool,
                 open_types += 1
             else:
                 holding += cost * lost(space, present, i)
-        all_fit = _within(space.largest, present)
+        all_fit = within(space.largest, present)
         for s in range(S - 1, -1, -1):
-            if not (all_fit or _within(u[s], present)):
+            if not (all_fit or within(u[s], present)):
                 continue
             at = j * S + s
             if not improve and choice[at] != s:
@@ -107,7 +107,7 @@ def backup(space: StateSpace, W: Array, choice: NDArray[np.int16], rate: float, 
                 continue
             over = pull_of(space, mask, pull)
             for s in range(S - 1, -1, -1):
-                if not _within(u[s], present):
+                if not within(u[s], present):
                     continue
                 at = j * S + s
                 drift, arrivals = float(over), 0.0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from rota.policy import Pinned, fleet_plan_file_to_json
+from rota.policy import PartlyPinned, Pinned, Split, fleet_plan_file_to_json
 from rota.report.fleet_charts import fleet_schedules, fleet_split, means_against_servers
 from rota.report.page_parts import chart_place, html_table, means_side_by_side, plus_minus, value, whole_page
 from rota.report.plan_files import fleet_plan_file
@@ -122,21 +122,29 @@ def _fleet(plan: FleetPlan) -> str:
         left=(0, 1),
     )
     words = " ".join(escape(line) for line in best.explain().split("\n"))
-    pinned = isinstance(plan.recommended.policy, Pinned)
-    role = (
-        "Each server holds one set of jobs for good; the jobs of a type wait in one queue for the slots of all of them."
-        if pinned
-        else "The sets of jobs that carry the highest load, and how many servers run each of them on average: they show what limits "
-        f"the fleet. {plan.recommended_name} looks at the jobs that are there instead."
-    )
     return f"""<h2>The fleet, and what limits it</h2>
 <p>Load {best.load:.6f} ({proof}). {words}</p>
 {kinds}
-<p>{escape(role)}</p>
+<p>{escape(_role(plan))}</p>
 {chart_place("schedules")}
 {chart_place("split")}
 <h3>Resources</h3>
 {resources}"""
+
+
+def _role(plan: FleetPlan) -> str:
+    """What the picture of the schedules shows."""
+    design = plan.recommended.policy
+    if isinstance(design, Pinned):
+        return "Each server holds one set of jobs for good; the jobs of a type wait in one queue for the slots of all of them."
+    best = (
+        "The sets of jobs that carry the highest load, and how many servers run each of them on average: they show what limits the fleet."
+    )
+    if isinstance(design, PartlyPinned):
+        return " ".join([best, "What is recommended:", *(f"{n} {kind}: {jobs}." for kind, n, jobs in design.rows(plan.fleet))])
+    if isinstance(design, Split):
+        return f"{best} Each server follows the rota of its kind by itself."
+    return f"{best} {plan.recommended_name} looks at the jobs that are there instead."
 
 
 def _types(plan: FleetPlan) -> str:

@@ -187,13 +187,14 @@ def find_best(
         if not left or known or target >= jobs or any(one.run.ended for one in left):
             break
         target, rounds = min(2 * target, jobs), rounds + 1
+    # Where a look settled it, that look counts: what the jobs that were still inside then add is no further look.
+    settled = {one: _standing(one, best, until, looks) for one in left} if known else {}
     for one in left:
         one.end(warmup)
-    best = _leader(left)
+    best = best if known else _leader(left)
     last = []
     for one in left:
-        verdict = _verdict(one, best, until, looks, last=True)
-        worse = Difference(0.0, 0.0) if one is best or best is None else one.difference(best, looks)
+        verdict, worse = settled[one] if known else _standing(one, best, until, looks, last=True)
         last.append(Contender(one.label, one.policy, one.result, verdict, worse, best.label if best and one is not best else ""))
     order = {verdict: place for place, verdict in enumerate(get_args(Verdict))}
     ranked = sorted([*last, *out], key=lambda one: (order[one.verdict], mean_of(one.result)))
@@ -220,6 +221,12 @@ def _leader(entries: Sequence[Entry]) -> Entry | None:
     """The one of lowest mean so far, if any has one."""
     known = [one for one in entries if np.isfinite(mean_of(one.result))]
     return min(known, key=lambda one: mean_of(one.result), default=None)
+
+
+def _standing(one: Entry, best: Entry | None, until: float, looks: int, *, last: bool = False) -> tuple[Verdict, Difference]:
+    """The verdict, and how much worse it is than the best."""
+    worse = Difference(0.0, 0.0) if one is best or best is None else one.difference(best, looks)
+    return _verdict(one, best, until, looks, last=last), worse
 
 
 def _verdict(one: Entry, best: Entry | None, until: float, looks: int, *, last: bool = False) -> Verdict:

@@ -93,7 +93,8 @@ def commands_for(actions: Sequence[Action]) -> Iterator[str]:
     """The lines that scontrol reads for these actions. Jobs that are stopped come first, and what they free is used after."""
     for action in actions:
         _check(action)
-    for do, verb in ((Do.REQUEUE, "requeuehold"), (Do.SUSPEND, "suspend"), (Do.HOLD, "uhold")):
+    # Incomplete: without it Slurm also runs a job again that has ended since the snapshot.
+    for do, verb in ((Do.REQUEUE, "requeuehold Incomplete"), (Do.SUSPEND, "suspend"), (Do.HOLD, "uhold")):
         yield from _many(verb, [action.job for action in actions if action.do == do])
     for action in actions:
         words = [f"Comment={action.note}"] if action.note else []

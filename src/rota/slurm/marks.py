@@ -76,6 +76,8 @@ def _pending(job: SlurmJob) -> Standing:
         return Standing(Where.FOREIGN, why="a person released it: it is left to Slurm")
     if job.reason in _OWN_HOLDS or (job.reason == "JobHeldAdmin" and job.comment == MARK):  # the latter from job_submit.lua
         return Standing(Where.WAITING)
+    if "launch failed" in job.reason:
+        return Standing(Where.FOREIGN, why=f"Slurm holds it ({job.reason}): scontrol release {job.id} starts it again")
     return Standing(Where.FOREIGN, why=f"it is held by an administrator ({job.reason}): scontrol uhold {job.id} gives it to Rota")
 
 

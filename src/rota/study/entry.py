@@ -29,6 +29,7 @@ def plan(
     seed: int = ...,
     tuning_s: float = ...,
     optimum_s: float = ...,
+    table: bool = ...,
     progress: _Tell = ...,
 ) -> Plan: ...
 @overload
@@ -53,6 +54,7 @@ def plan(
     seed: int = 0,
     tuning_s: float = 4.0,
     optimum_s: float = 10.0,
+    table: bool = False,
     progress: _Tell = None,
 ) -> Plan | FleetPlan:
     """Plans a server (a `Plan`) or a fleet (a `FleetPlan`); raises `Unstable`, with what to do, if its load is not below 1.
@@ -66,14 +68,25 @@ def plan(
     `jobs` are simulated under each policy at the system's own load (a million, or more if a type is rare), a fifth of them at each other
     load or number of servers. The same seed gives the same jobs to every policy. Takes half a minute or so. A design takes at most
     `tuning_s` seconds, by the clock, so two plans may differ a little. For one server with few types the least mean response time of any
-    policy is computed, or a bound on it, for `optimum_s` seconds at most; 0 leaves it out.
+    policy is computed, or a bound on it, for `optimum_s` seconds at most; 0 leaves it out. `table`: the policy that this search
+    found, a table of decisions for this load, is compared with the others and may be recommended; the plan then waits for the search.
     """
     if isinstance(system, Fleet):
+        if table:
+            raise BadSpec([Problem("table", "is for one server: a fleet has no table of the best decisions")])
         return plan_fleet(
             system, objective=objective, limits=limits, targets=targets, jobs=jobs, seed=seed, tuning_s=tuning_s, progress=progress
         )
     if targets is not None:
         raise BadSpec([Problem("targets", "are for a fleet, whose number of servers can change; limits exclude policies of one server")])
     return plan_server(
-        system, objective=objective, limits=limits, jobs=jobs, seed=seed, tuning_s=tuning_s, optimum_s=optimum_s, progress=progress
+        system,
+        objective=objective,
+        limits=limits,
+        jobs=jobs,
+        seed=seed,
+        tuning_s=tuning_s,
+        optimum_s=optimum_s,
+        table=table,
+        progress=progress,
     )

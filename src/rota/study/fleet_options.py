@@ -11,11 +11,11 @@ from rota.analysis import analyze
 from rota.analysis.pooled import least_mean_response_time
 from rota.arrays import Array
 from rota.capacity import FleetLoad
-from rota.design import design_pinned, design_split
+from rota.design import design_partly_pinned, design_pinned, design_split
 from rota.errors import Infeasible, RotaError
 from rota.model import Dispatch, Exponential, Fleet
 from rota.model.dispatch import DISPATCH_RULES, DispatchRecord, make_dispatch
-from rota.policy import FirstFit, MaxWeight, Pinned, Policy, Split, policy_name, record_of
+from rota.policy import FirstFit, MaxWeight, PartlyPinned, Pinned, Policy, Split, policy_name, record_of
 
 __all__ = ["FleetOption", "Known", "baseline_of", "known_of", "lower_bound", "options_of", "redesigned"]
 
@@ -42,7 +42,7 @@ class FleetOption:
     """A policy, by kind or the same for all servers, or a design of the whole fleet; and the dispatch rule. `known`: its exact values."""
 
     name: str
-    policy: Policy | Pinned | Split | Mapping[str, Policy | None]
+    policy: Policy | Pinned | PartlyPinned | Split | Mapping[str, Policy | None]
     dispatch: Dispatch
     known: Known | None = None
 
@@ -51,10 +51,18 @@ class FleetOption:
         """What to do, in a sentence that begins with a verb."""
         if isinstance(self.policy, Pinned):
             return "Pin the servers, each to one set of jobs,"
+        if isinstance(self.policy, PartlyPinned):
+            return "Pin most servers, each to one set of jobs, and let the others turn,"
         if isinstance(self.policy, Split):
             return "Let every server follow the rota of its kind and send jobs to servers at random"
-        own = "the policy of its kind" if isinstance(self.policy, Mapping) else record_of(self.policy).title
+        own = record_of(self.policy).title if isinstance(self.policy, Policy) else _by_kind(self.policy)
         return f"Run {own} on every server and {_BY_RULE.get(self.dispatch.rule, f'dispatch by {self.dispatch.rule}')}"
+
+
+def _by_kind(policies: Mapping[str, Policy | None]) -> str:
+    """The policies of the kinds in words."""
+    titles = {record_of(policy).title for policy in policies.values() if policy is not None}
+    return f"{titles.pop()}, tuned for each kind," if len(titles) == 1 else "the policy of its kind"
 
 
 def option_name(policy: Policy, dispatch: Dispatch) -> str:
@@ -63,7 +71,9 @@ def option_name(policy: Policy, dispatch: Dispatch) -> str:
 
 
 def options_of(fleet: Fleet, load: FleetLoad, *, time_limit_s: float) -> tuple[list[FleetOption], dict[str, str]]:
-    """What to compare, from the simplest to the most complex; and, by name, why a design is not among it."""
+    """What to compare, from the simplest to the most complex; and, by name, why a design is not among it. Partly pinned servers are
+    designed where there are no pinned ones.
+    """
     policies: list[Policy] = [FirstFit(), MaxWeight(fleet.preemption if fleet.preemption == "full" else "none")]
     own = fleet.dispatch
     rules = [_like(DISPATCH_RULES[rule], own) for rule in _RULES]
@@ -71,7 +81,10 @@ def options_of(fleet: Fleet, load: FleetLoad, *, time_limit_s: float) -> tuple[l
         rules.insert(1, own)
     found = [FleetOption(option_name(policy, rule), policy, rule) for policy in policies for rule in rules]
     left_out: dict[str, str] = {}
-    for name, rule in (("pinned", make_dispatch("pinned")), ("split rotas", rules[0])):
+    pinned = make_dispatch("pinned")
+    for name, rule in (("pinned", pinned), ("partly pinned", pinned), ("split rotas", rules[0])):
+        if name == "partly pinned" and "pinned" not in left_out:
+            continue
         try:
             found.append(redesigned(FleetOption(name, _NONE, rule), fleet, load, time_limit_s=time_limit_s))
         except RotaError as error:
@@ -92,7 +105,9 @@ _NONE = FirstFit()  # in the place of a design that is not made yet
 def redesigned(option: FleetOption, fleet: Fleet, load: FleetLoad, *, time_limit_s: float = 5.0) -> FleetOption:
     """The option for another fleet: a design is made anew, and analyzed; a policy stays as it is. `time_limit_s`: for rotas."""
     if option.name == "pinned":
-        design: Pinned | Split = design_pinned(fleet, load=load, time_limit_s=_PINNED_S)
+        design: Pinned | PartlyPinned | Split = design_pinned(fleet, load=load, time_limit_s=_PINNED_S)
+    elif option.name == "partly pinned":
+        design = design_partly_pinned(fleet, load=load, time_limit_s=time_limit_s)
     elif option.name == "split rotas":
         design = design_split(fleet, load=load, time_limit_s=time_limit_s)
     else:
@@ -100,7 +115,7 @@ def redesigned(option: FleetOption, fleet: Fleet, load: FleetLoad, *, time_limit
     return replace(option, policy=design, known=None if option.dispatch.cost else known_of(fleet, design))
 
 
-def known_of(fleet: Fleet, design: Pinned | Split) -> Known | None:
+def known_of(fleet: Fleet, design: Pinned | PartlyPinned | Split) -> Known | None:
     """The exact values of a design; None where sizes, arrivals or servers that fail do not allow them."""
     if np.isfinite(fleet.up_time).any():
         return None

@@ -18,12 +18,14 @@ from rota.capacity import FleetLoad, system_load
 from rota.display import html_lines, html_table, number, verdict_cells
 from rota.errors import BadSpec, Infeasible, Problem, RotaError, Unstable
 from rota.model import Fleet
+from rota.policy import Split
 from rota.simulation import Comparison, Difference, FleetResult, Result, SimulationProgress, compare_pair, enough_jobs
 from rota.simulation.fleet.policy import pooled
 from rota.study.fleet_growth import OneMore, against_servers, one_more_of_each, overload_text
 from rota.study.fleet_options import FleetOption, baseline_of, lower_bound, options_of
 from rota.study.fleet_runs import in_parallel, run_option
 from rota.study.fleet_target import Enough, check_reachable, checked_targets, enough_for
+from rota.study.fleet_tuned import best_rules, tuned_options
 from rota.study.fleet_words import in_words
 from rota.study.plan_choice import Choice, choose
 from rota.study.plan_growth import Limit
@@ -37,8 +39,10 @@ if TYPE_CHECKING:
 __all__ = ["FleetPlan", "plan_fleet"]
 
 _FEWEST = 20_000  # jobs for another number of servers: fewer leave a rare type without a mean
-_STAGES = {"load": 0.0, "design": 0.02, "compare": 0.2, "one more": 0.6, "servers": 0.75, "target": 1.0, "end": 1.0}
-_WITH_TARGET = {"load": 0.0, "design": 0.02, "compare": 0.12, "one more": 0.35, "servers": 0.45, "target": 0.6, "end": 1.0}
+# The part of the time that has gone when a stage begins; measured on the example, with two cores.
+_ORDER = ("load", "design", "compare", "tune", "tuned", "one more", "servers", "target", "end")
+_STAGES = dict(zip(_ORDER, (0.0, 0.02, 0.15, 0.4, 0.55, 0.65, 0.75, 1.0, 1.0), strict=True))
+_WITH_TARGET = dict(zip(_ORDER, (0.0, 0.02, 0.1, 0.25, 0.35, 0.4, 0.45, 0.6, 1.0), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +206,14 @@ def plan_fleet(
         telling.begin("compare", "comparing policies and dispatch rules")
         telling.policies = len(options)
         comparison = _compare(fleet, options, jobs=jobs, seed=seed, telling=telling)
+        telling.begin("tune", "tuning policies for one server of each kind")
+        found = dict(zip(comparison.labels, comparison.results, strict=True))
+        split = next((one.policy for one in options if isinstance(one.policy, Split)), None)
+        tuned, without = tuned_options(best, best_rules(options, found), split, seed=seed, time_limit_s=tuning_s, tell=telling.tell)
+        telling.begin("tuned", "comparing tuned policies")
+        telling.policies = max(len(tuned), 1)
+        comparison = _joined(comparison, _compare(fleet, tuned, jobs=jobs, seed=seed, telling=telling))
+        options, left_out = [*options, *tuned], left_out | without
         results = dict(zip(comparison.labels, comparison.results, strict=True))
         choice = _chosen(comparison, best.load, objective, type_limits)
         option = next(one for one in options if one.name == choice.name)
@@ -266,6 +278,11 @@ def _compare(fleet: Fleet, options: list[FleetOption], *, jobs: int, seed: int, 
     pairs = list(zip((option.name for option in options), answers, strict=True))
     found = {name: answer for name, answer in pairs if isinstance(answer, Result)}
     return Comparison(tuple(found.values()), {name: str(answer) for name, answer in pairs if isinstance(answer, RotaError)}, tuple(found))
+
+
+def _joined(first: Comparison, second: Comparison) -> Comparison:
+    """Two comparisons on the same jobs as one."""
+    return Comparison((*first.results, *second.results), first.errors | second.errors, (*first.labels, *second.labels))
 
 
 def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:

@@ -22,7 +22,7 @@ from rota.display import html_lines, html_table, number, verdict_cells
 from rota.errors import BadSpec, Infeasible, Problem, Unstable
 from rota.model import System
 from rota.model.system import check_system
-from rota.policy import MSR, Policy
+from rota.policy import MSR, Policy, policy_name
 from rota.simulation import Difference, EarlyComparison, Result, compare_early, enough_jobs
 from rota.study.plan_bursts import BurstCost, burst_cost
 from rota.study.plan_choice import choose
@@ -194,6 +194,7 @@ def plan(
     seed: int = 0,
     tuning_s: float = 4.0,
     optimum_s: float = 10.0,
+    table: bool = False,
     progress: Callable[[PlanProgress], None] | None = None,
 ) -> Plan:
     """Plans a system; raises `Unstable`, with what to do, if its load is not below 1.
@@ -207,7 +208,8 @@ def plan(
     is clearly worse than another one (`rota.simulation.early`), and a fifth of them or fewer at each other load. The same seed gives the
     same jobs to every policy. Takes 15 seconds or so. A rota is tuned for at most `tuning_s` seconds, by
     the clock, so two plans may differ a little. For few types the least mean response time of any policy is computed, or a bound on it, for
-    `optimum_s` seconds at most; 0 leaves it out.
+    `optimum_s` seconds at most; 0 leaves it out. `table`: the policy that this search found, a table of decisions for this load, is
+    compared with the others and may be recommended; the plan then waits for the search as long as it may take.
     """
     jobs, seed = None if jobs is None else whole("jobs", jobs, 0), whole("seed", seed, 0)
     if jobs is not None and jobs < 5000:
@@ -217,6 +219,8 @@ def plan(
         raise BadSpec([Problem("tuning_s", "must be positive and finite", tuning_s)])
     if not (is_real(optimum_s) and optimum_s >= 0):
         raise BadSpec([Problem("optimum_s", "must not be negative, and finite", optimum_s)])
+    if table and optimum_s == 0:
+        raise BadSpec([Problem("optimum_s", "must be positive: the table is what the search for the best policy finds", optimum_s)])
     objective, type_limits = measure_of(objective).objective, checked_limits(system, limits)
     telling = Telling(progress)
     with ExitStack() as stack:
@@ -228,7 +232,7 @@ def plan(
             raise Infeasible("no jobs arrive: there is nothing to plan")
         if best.load >= 1:
             raise Unstable(overload_text(best, capacity_needed(best)))
-        search = stack.enter_context(OptimumSearch(system, optimum_s))  # beside all that follows
+        search = stack.enter_context(OptimumSearch(system, optimum_s, to_the_end=table))  # beside all that follows
         jobs = enough_jobs(system) if jobs is None else jobs
         grid_jobs = max(jobs // 5, 1000)
         judge = None if objective == "mean" else measure_of(objective).value
@@ -247,6 +251,9 @@ def plan(
         analysis, as_given = analysis_of(system, rota)
         balanced = MeanResponse.of(analysis_of(system, rotas[system.preemption].balanced)[0])
         policies = policies_of(system, rotas)
+        if table:
+            telling.begin("table", "the best policy possible")
+            policies |= {policy_name(one): one for one in [search.result().table] if one is not None}
         telling.policies = len(policies)
         telling.begin("compare", "comparing policies")
         early = objective == "mean" and not type_limits  # else a policy that is worse on average may be the one to recommend

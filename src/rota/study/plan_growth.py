@@ -15,7 +15,7 @@ from typing import Any
 from rota.capacity import Load
 from rota.errors import Infeasible, NotConverged, RotaError
 from rota.model import Preemption, System
-from rota.policy import MSR, Adaptive, Policy, policy_name, record_of
+from rota.policy import MSR, Adaptive, Policy, Tabulated, policy_name, record_of
 from rota.simulation import Result, SimulationProgress, enough_jobs, in_threads, simulate
 from rota.study.plan_policies import Rotas, analysis_of, design_rotas, fixed_policies, rotas_of
 from rota.tuning import proved_load
@@ -74,12 +74,13 @@ def against_load(
     At most so many jobs are simulated, fewer at low loads (`jobs_at`). A policy that cannot be made for a load has no row there.
     """
     adaptive = next((result.policy for result in known.values() if isinstance(result.policy, Adaptive)), None)  # tuned once
+    tables = [result.policy for result in known.values() if isinstance(result.policy, Tabulated)]  # for its own load, and tried at others
     grid, stopped = [at for at in loads_around(load.load) if at != load.load], threading.Event()
     at_load = {at: load.scaled(at / load.load) for at in grid}
 
     def tasks() -> Iterator[tuple[float, str, System, Policy]]:
         for at, there in at_load.items():  # these need no design, and run while rotas are designed
-            yield from ((at, policy_name(policy), there.system, policy) for policy in fixed_policies(there.system))
+            yield from ((at, policy_name(policy), there.system, policy) for policy in [*fixed_policies(there.system), *tables])
         for k, (at, there) in enumerate(at_load.items()):
             tell(f"load {at:.2f}", k / len(grid))
             few = jobs_at(at, there.system, jobs)

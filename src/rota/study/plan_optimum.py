@@ -8,9 +8,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import numpy as np
+
 from rota.errors import RotaError
 from rota.model import System
 from rota.optimal import OptimalProgress, compile_search, optimal_policy
+from rota.policy import Tabulated
 
 __all__ = ["Optimum", "find_optimum"]
 
@@ -23,12 +26,13 @@ _ACCURACY = 1e-2  # of the optimum, relative: finer than most simulations
 class Optimum:
     """The least mean response time of any policy. `proved`: no policy is below it; `mean`: that of the best one, None if not settled.
 
-    Without either, `remark` says why.
+    Without either, `remark` says why. `table`: the best policy found, settled or not; None where it would not be allowed on the system.
     """
 
     lower_bound: float | None = None
     mean: float | None = None
     remark: str = ""
+    table: Tabulated | None = None
 
     @property
     def reference(self) -> float | None:
@@ -40,17 +44,24 @@ class Optimum:
         """Whether the optimum itself is known."""
         return self.mean is not None
 
+    def fields(self) -> dict[str, float | str | bool | None]:
+        """What is known, under the names here, without the table."""
+        return {"lower_bound": self.lower_bound, "mean": self.mean, "remark": self.remark, "settled": self.settled}
+
     def above(self, mean_response_time: float) -> float | None:
         """By how much, relative, a mean response time is above the reference."""
         return None if self.reference is None else mean_response_time / self.reference - 1
 
 
 class OptimumSearch:
-    """The search for the optimum in a thread of its own, beside other work. It ends with the `with` block at the latest."""
+    """The search for the optimum in a thread of its own, beside other work. It ends with the `with` block at the latest.
 
-    def __init__(self, system: System, time_limit_s: float) -> None:
+    `to_the_end`: the result is waited for as long as the search may take, not only for a part of it.
+    """
+
+    def __init__(self, system: System, time_limit_s: float, *, to_the_end: bool = False) -> None:
         self._stopped, self._enough, self._pool = threading.Event(), threading.Event(), ThreadPoolExecutor(1)
-        self._began, self._least_s = 0.0, _LEAST_PART * time_limit_s
+        self._began, self._least_s = 0.0, np.inf if to_the_end else _LEAST_PART * time_limit_s
         self._task = self._pool.submit(self._search, system, time_limit_s)
 
     def _search(self, system: System, time_limit_s: float) -> Optimum:
@@ -95,4 +106,6 @@ def find_optimum(system: System, time_limit_s: float, progress: Callable[[Optima
     except RotaError as error:
         reason = str(error).partition(": ")[0]
         return Optimum(remark=f"{_UNKNOWN}: {reason}.")
-    return Optimum(found.lower_bound, found.mean_response_time if found.settled and not setups else None)
+    if setups:
+        return Optimum(found.lower_bound)
+    return Optimum(found.lower_bound, found.mean_response_time if found.settled else None, table=found.policy)

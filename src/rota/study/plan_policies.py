@@ -24,7 +24,7 @@ __all__ = ["Rotas", "analysis_of", "capacity_needed", "compiled_parts", "design_
 
 _MODELS: dict[Preemption, tuple[Preemption, ...]] = {"full": ("full",), "none": ("none",), "setup": ("setup", "none")}
 _BALANCED_S = 4.0  # for the balanced rota at each load
-_MOST_STATES = 200  # of the process of a rota that is improved
+MOST_STATES = 200  # of the process of a rota that is improved
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _close(
 def _improved(load: Load, model: Preemption, plain: MSR) -> tuple[Policy, ...]:
     """The improved rota, where there is one, and its process is small enough that its tables take a moment only."""
     name = f"improved {msr_name(model, model != 'full')}"
-    if name not in DESIGNED_NAMES or len(build_process(load.system, plain)) > _MOST_STATES:
+    if name not in DESIGNED_NAMES or len(build_process(load.system, plain)) > MOST_STATES:
         return ()
     return (design_named(name, load.system, load=load, base=plain),)
 

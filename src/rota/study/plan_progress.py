@@ -11,7 +11,7 @@ from rota.simulation import SimulationProgress
 __all__ = ["PlanProgress", "Telling"]
 
 # The part of the time that has gone when a stage begins; measured on the examples, with two cores.
-_BEGINS = {"load": 0.0, "design": 0.02, "compare": 0.45, "loads": 0.55, "growth": 0.92, "optimum": 0.95, "end": 1.0}
+_BEGINS = {"load": 0.0, "design": 0.02, "table": 0.44, "compare": 0.45, "loads": 0.55, "growth": 0.92, "optimum": 0.95, "end": 1.0}
 
 
 @dataclass(frozen=True)
@@ -68,5 +68,5 @@ class Telling:
             return
         self._done[name] = at.done
         jobs = at.jobs or max(at.done, 1)
-        share = sum(self._done.values()) / (jobs * self.policies) if self._stage == "compare" else 0.5 + 0.5 * at.done / jobs
+        share = sum(self._done.values()) / (jobs * self.policies) if self._stage in ("compare", "tuned") else 0.5 + 0.5 * at.done / jobs
         self.tell(f"{name}: {at.done:,} of {jobs:,} jobs", share)
