@@ -101,6 +101,7 @@ class FleetReference:
 
     def __init__(self, policy: rota.simulation.FleetPolicy, seed: np.random.SeedSequence, guide: Sequence[Entry] = ()) -> None:
         self.policy, self.fleet, self.guide = policy, policy.fleet, guide
+        self.asked = -1  # the job for which the rule is asked
         fleet, rule = self.fleet, policy.dispatch
         streams, dispatcher, failing = seed.spawn(3)
         self.random, self.fails = seeded(dispatcher), seeded(failing)
@@ -183,17 +184,30 @@ class FleetReference:
         self._take(server)
 
     def _arrive(self, job: Held) -> None:
-        job.queue = self._queue(job.type)
-        m = self.rule(job.type, job.queue)
+        m = self._choose(job)
         if m >= 0 and self.policy.dispatch.cost == 0:
             self._join(job, self.servers[m], ARRIVE)
             return
         self.log.append((self.now, ARRIVE, job.type, job.number, -1))
         self._wait_or_go(job, m)
 
+    def _choose(self, job: Held) -> int:
+        job.queue, self.asked = self._queue(job.type), job.number
+        return self.rule(job.type, job.queue)
+
+    def _said(self) -> int:
+        """The server to which the log to compare with sends the job at hand; the line is written when the job is there."""
+        reached = self.now + self.policy.dispatch.cost
+        for k in range(len(self.log), len(self.guide)):
+            time, event, _, job, m = self.guide[k]
+            if time > reached:
+                break
+            if (time, job) == (reached, self.asked) and event in (ARRIVE, SENT) and m >= 0:
+                return m
+        return -1
+
     def _dispatch(self, job: Held) -> None:
-        job.queue = self._queue(job.type)
-        m = self.rule(job.type, job.queue)
+        m = self._choose(job)
         if m >= 0 and self.policy.dispatch.cost == 0:
             self._deliver(job, self.servers[m])
         else:
@@ -289,7 +303,7 @@ class FleetReference:
     def _random(self, i: int, q: int) -> int:
         if not any(server.runs(i) for server in self.servers):
             return -1
-        while True:
+        for _ in range(1000):
             draw, total = uniform(self.random), 0.0
             kinds = [c for c in range(len(self.fleet.kinds)) if self.policy.runs[c, i]]
             kind = kinds[-1] if not self.policy.runs[len(self.fleet.kinds) - 1, i] else len(self.fleet.kinds) - 1
@@ -305,6 +319,7 @@ class FleetReference:
                 server = mine[min(int(uniform(self.random) * len(mine)), len(mine) - 1)]
                 if server.up:
                     return server.number
+        return self._any(i)  # its parts go to kinds that have all failed
 
     def _round_robin(self, i: int, q: int) -> int:
         order = [*self.servers[self.turn[i] :], *self.servers[: self.turn[i]]]
@@ -355,20 +370,23 @@ class FleetReference:
         if least == math.inf:
             return -1
         near = [m for m, key in enumerate(keys) if key <= least + _ROUNDING]
-        said = self.guide[len(self.log)][4] if len(self.log) < len(self.guide) else -1
+        said = self._said()
         return said if said in near and keys[said] != keys[near[0]] else near[0]
 
     _jsq = _best_fit = _least_wait = _pull = _pinned = _smallest
+
+    def _any(self, i: int) -> int:
+        while True:
+            m = min(int(uniform(self.random) * len(self.servers)), len(self.servers) - 1)
+            if self.servers[m].runs(i):
+                return m
 
     def _power_of_d(self, i: int, q: int) -> int:
         if not any(server.runs(i) for server in self.servers):
             return -1
         keys, chosen = self._keys(i, q), -1
         for _ in range(self.policy.dispatch.d):
-            while True:
-                m = min(int(uniform(self.random) * len(self.servers)), len(self.servers) - 1)
-                if self.servers[m].runs(i):
-                    break
+            m = self._any(i)
             if chosen < 0 or keys[m] < keys[chosen]:
                 chosen = m
         return chosen

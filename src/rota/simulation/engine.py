@@ -39,6 +39,7 @@ from rota.simulation.server import (
     WAKE,
     WITH_JOBS,
     Server,
+    heap_base,
 )
 from rota.simulation.tally import (
     BATCH_BEGAN,
@@ -167,7 +168,7 @@ def arrive(state: State, server: Server, tally: Tally, i: int, size: float, esti
 @kernel
 def finish(state: State, server: Server, tally: Tally, now: float, logging: bool) -> None:
     """The running job that ends first leaves."""
-    job = server.heap[0]
+    job = server.heap[heap_base(server)]
     done = server.jobs[job]
     i = done["kind"]
     state.clock[0] = now
@@ -300,7 +301,7 @@ def preempt(state: State, server: Server, tally: Tally, i: int, count: int, logg
         if one["position"] >= numbers[RUNNING] or (server.groups[i, PAUSED] > 0 and move_back(server, job, i)):
             pause_one(server, job, i, now)
         else:
-            one["remaining"] = max(server.ends[one["position"]] - now, 0.0)
+            one["remaining"] = max(server.ends[heap_base(server) + one["position"]] - now, 0.0)
             remove(server, job)
             one["position"] = -2 - three_newer
             one_newer, two_newer, three_newer = job, one_newer, two_newer

@@ -5,6 +5,8 @@
 jobs stop and start whenever a timer rings, few of them end before it rings again, and only those have to be in order. If there is no place
 at the back, a job that ends later is in the heap too.
 
+Where several servers share the arrays, each has a heap of its own there, which begins at `heap_base`, and nothing at the back.
+
 The job that ends leaves a hole at the top of the heap (`numbers[HOLE]`), which the next job to start mostly fills directly.
 """
 
@@ -14,7 +16,7 @@ import numpy as np
 
 from rota.kernel import kernel
 from rota.simulation.back import forget_paused, set_aside, vacate
-from rota.simulation.server import ACTIVE, BACK, CHUNK, FIRST_CHUNK, HOLE, HORIZON, PAUSED_JOBS, RUNNING, VACANT, Server
+from rota.simulation.server import ACTIVE, BACK, CHUNK, FIRST_CHUNK, HOLE, HORIZON, PAUSED_JOBS, RUNNING, VACANT, Server, heap_base
 
 __all__ = ["bring_near", "close_hole", "insert", "move_back", "put_aside", "remove"]
 
@@ -105,7 +107,7 @@ def take_out(server: Server, place: int) -> None:
     server.numbers[RUNNING] -= 1
     size = server.numbers[RUNNING]
     if place < size:
-        settle(server, place, size, server.heap[size], server.ends[size])
+        settle(server, place, size, server.heap[heap_base(server) + size], server.ends[heap_base(server) + size])
 
 
 @kernel
@@ -114,9 +116,10 @@ def settle(server: Server, place: int, size: int, job: int, end: float) -> None:
 
     A job mostly belongs near the leaves, so this takes fewer comparisons, and mispredicts fewer branches, than sinking with it.
     """
+    base = heap_base(server)
     while 2 * place + 2 < size:
         child = 2 * place + 1
-        child += int(server.ends[child + 1] < server.ends[child])
+        child += int(server.ends[base + child + 1] < server.ends[base + child])
         move(server, child, place)
         place = child
     if 2 * place + 1 < size:
@@ -128,18 +131,20 @@ def settle(server: Server, place: int, size: int, job: int, end: float) -> None:
 @kernel
 def rise(server: Server, place: int, job: int, end: float) -> None:
     """Places a job at `place` or above it."""
+    base = heap_base(server)
     while place > 0:
         parent = (place - 1) >> 1
-        if server.ends[parent] <= end:
+        if server.ends[base + parent] <= end:
             break
         move(server, parent, place)
         place = parent
-    server.ends[place], server.heap[place], server.jobs[job]["position"] = end, job, place
+    server.ends[base + place], server.heap[base + place], server.jobs[job]["position"] = end, job, place
 
 
 @kernel
 def move(server: Server, origin: int, place: int) -> None:
     """Copies an entry of the heap to another place."""
-    server.ends[place] = server.ends[origin]
-    server.heap[place] = server.heap[origin]
-    server.jobs[server.heap[place]]["position"] = place
+    base = heap_base(server)
+    job = server.heap[base + origin]
+    server.ends[base + place], server.heap[base + place] = server.ends[base + origin], job
+    server.jobs[job]["position"] = place

@@ -6,6 +6,8 @@ import mmap
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.core.types import NoneType
+from numba.extending import overload
 
 from rota.arrays import Array, Int
 from rota.decide.state import State
@@ -40,6 +42,7 @@ __all__ = [
     "WITH_JOBS",
     "YOUNGEST_PAUSED",
     "Server",
+    "heap_base",
     "moved_to",
     "new_places",
     "with_places",
@@ -119,6 +122,25 @@ class Server(NamedTuple):
     numbers: Int  # (NUMBERS,)
     times: Array  # (TIMES,)
     log: Array  # (n, 4) time, kind, type, sequence number
+    base: Any = None  # (1,) where the heap begins, of several in the same arrays; None: at place 0
+
+
+def heap_base(server: Server) -> int:
+    """Where the heap begins: places of jobs in it count from there."""
+    return 0 if server.base is None else int(server.base[0])
+
+
+@overload(heap_base, inline="always")
+def _heap_base_compiled(server: Any) -> Any:
+    """Where there is one heap only, compiled code adds nothing."""
+
+    def first(server: Any) -> Any:
+        return 0
+
+    def shared(server: Any) -> Any:
+        return server.base[0]
+
+    return first if isinstance(server.fields["base"].type, NoneType) else shared
 
 
 def new_places(count: int) -> Any:

@@ -12,6 +12,7 @@ from rota.arrays import Array, Int
 from rota.capacity import integer_units, largest_counts
 from rota.decide import Decider, State, new_state, seeded
 from rota.errors import Infeasible
+from rota.model import System
 from rota.simulation.fleet.policy import FleetPolicy
 from rota.simulation.fleet.state import (
     ANY_SERVER,
@@ -20,6 +21,7 @@ from rota.simulation.fleet.state import (
     CENTRAL,
     CHOICES,
     DELAY,
+    FIRST_QUEUE,
     FREE,
     LINES,
     LINES_PER_JOB,
@@ -83,7 +85,7 @@ def _layout(K: int, R: int, deciders: list[Decider | None]) -> Layout:
 def memory_needed(policy: FleetPolicy, layout: Layout) -> int:
     """Bytes that the servers take, without jobs."""
     K, queues = len(policy.fleet.names), _queues(policy)[0]
-    trees = 1 + (len(queues) if policy.dispatch.load().look is not None else 0)
+    trees = FIRST_QUEUE + (len(queues) if policy.dispatch.load().look is not None else 0)
     pinned = K if policy.pinned is not None else 0
     return policy.fleet.servers * 8 * (layout.length + K + pinned + 8 + 4 * trees)
 
@@ -143,6 +145,13 @@ def build(policy: FleetPolicy, seed: np.random.SeedSequence) -> Built:
         targets,
         since,
     )
+
+
+def most_at_once(system: System) -> int:
+    """A bound on the jobs that run on a server at a time: if each took the least that any type takes of a resource."""
+    units = integer_units(system)
+    by_resource = [int(have // need) for have, need in zip(units.capacity, units.demand.min(axis=0), strict=True) if need > 0]
+    return min([int(np.sum(largest_counts(system))), *by_resource])
 
 
 def _never(state: State, target: Int) -> float:
@@ -211,10 +220,12 @@ def _fleet_state(
         queue_kind[q, list(kinds)] = ANY_SERVER if turns else BY_SLOT
     parts_of = [np.cumsum([part for _, _, part in found[a:b]]) for a, b in pairwise(begins)]
     looks, central = rule.load().look is not None, rule.record.central
-    keys, winners = new_tournaments(1 + (Q if looks else 0), M)
+    keys, winners, levels = new_tournaments(FIRST_QUEUE + (Q if looks else 0), M)
     numbers = np.zeros(_NUMBERS, dtype=np.int64)
     numbers[CENTRAL], numbers[CHOICES], numbers[TRANSIT_FIRST], numbers[TRANSIT_LAST] = central, rule.d or 0, -1, -1
-    most = max((int(np.sum(largest_counts(system))) for system in policy.systems if system is not None), default=0)
+    heap_size = np.array([0 if system is None else most_at_once(system) for system in policy.systems], dtype=np.int64)
+    heap_first = np.cumsum(heap_size * fleet.count) - heap_size * fleet.count
+    most = int(heap_size.max())
     fails = bool(np.isfinite(policy.failures[:, 0]).any())
     numbers[CAME] = 0 if fails or central else -1
     numbers[LINES], numbers[LINES_PER_JOB] = (most + K) * (2 * most + 2) + 4, 2 * most + 4 if fails else 4
@@ -256,6 +267,7 @@ def _fleet_state(
         queue_kind=queue_kind,
         keys=keys,
         winners=winners,
+        levels=levels,
         numbers=numbers,
         times=times,
         random=seeded(dispatcher),
@@ -267,6 +279,9 @@ def _fleet_state(
         current=current,
         states=zeros(C),
         tallies=zeros(C),
+        in_service=zeros(M),
+        heap_first=heap_first,
+        heap_size=heap_size,
         wake=np.full(M, np.inf),
         last_event=np.zeros(M),
         switch_time=np.full(M, np.inf),

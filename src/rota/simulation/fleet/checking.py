@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rota.arrays import Int
 from rota.kernel import large_kernel
 from rota.simulation.fleet.one_server import load
 from rota.simulation.fleet.state import (
+    ENDS,
     INSIDE,
     TRANSIT_FIRST,
     FleetState,
@@ -15,6 +18,7 @@ from rota.simulation.fleet.state import (
 from rota.simulation.server import (
     RUNNING,
     Server,
+    heap_base,
 )
 
 __all__ = ["check_all"]
@@ -50,10 +54,14 @@ def check_lists(state: Any, target: Int, server: Server) -> int:
 @large_kernel
 def check_all(fleet: FleetState, state_like: Any, server: Server) -> None:
     """Checks the invariants of all servers after an event; used in tests."""
-    running, inside = 0, 0
+    inside = 0
     for m in range(fleet.kind.shape[0]):
-        state = load(fleet, state_like, m)
-        running += check_lists(state, state.target, server)
+        state = load(fleet, server, state_like, m)
+        if check_lists(state, state.target, server) != server.numbers[RUNNING]:
+            raise AssertionError("the heap does not hold the running jobs")
+        ending = server.ends[heap_base(server)] if server.numbers[RUNNING] > 0 else np.inf
+        if fleet.keys[ENDS, m] != ending:
+            raise AssertionError("the next end of a job is not known")
         here = 0
         for k in range(state.target.shape[0]):
             here += state.system[k]
@@ -67,8 +75,6 @@ def check_all(fleet: FleetState, state_like: Any, server: Server) -> None:
         if fleet.total[m] != here + fleet.coming[m] or (here > 0 and fleet.up[m] == 0):
             raise AssertionError("jobs are at a server that has failed, or were not counted")
         inside += here
-    if running != server.numbers[RUNNING]:
-        raise AssertionError("the heap does not hold the running jobs")
     held = 0
     for q in range(fleet.held_first.shape[0]):
         job = fleet.held_first[q]

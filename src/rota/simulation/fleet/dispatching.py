@@ -15,6 +15,7 @@ from rota.simulation.fleet.state import (
     CAME,
     CENTRAL,
     DELAY,
+    FIRST_QUEUE,
     INSIDE,
     QUEUE,
     TRANSIT_FIRST,
@@ -54,12 +55,12 @@ def admit(
     m = chosen(fleet, i, q)
     if m >= 0 and fleet.times[DELAY] == 0.0:
         before = server.numbers[LOGGED]
-        state, tally = load(fleet, state_like, m), view_at(tally_like, fleet.tallies[fleet.kind[m]])
+        state, tally = load(fleet, server, state_like, m), view_at(tally_like, fleet.tallies[fleet.kind[m]])
         join(fleet, state, server, tally, m, i, size, estimate, logging)
         if ends_batch(fleet, server, tally_like):
-            keep(fleet, m)
+            keep(fleet, server, m)
             close_batch(fleet, tally_like)
-            load(fleet, state_like, m)
+            load(fleet, server, state_like, m)
         decided(fleet, state, server, tally, m, logging)
         noted(fleet, server, m, before)
         look(fleet, looking, m)
@@ -173,7 +174,7 @@ def deliver(
     numbers[UNUSED] += 1
     following = numbers[NEXT_JOB]
     numbers[NEXT_JOB] = sequence
-    state, tally = load(fleet, state_like, m), view_at(tally_like, fleet.tallies[c])
+    state, tally = load(fleet, server, state_like, m), view_at(tally_like, fleet.tallies[c])
     join(fleet, state, server, tally, m, i, size, estimate, logging)
     numbers[NEXT_JOB] = following
     one["arrival"] = arrival
@@ -191,7 +192,7 @@ def take(fleet: FleetState, looking: FleetState, state_like: Any, server: Server
         chosen_queue = -1
         for q in range(fleet.held_first.shape[0]):
             job = fleet.held_first[q]
-            if job >= 0 and fleet.keys[1 + q, m] < np.inf:  # noqa: SIM102
+            if job >= 0 and fleet.keys[FIRST_QUEUE + q, m] < np.inf:  # noqa: SIM102
                 if chosen_queue < 0 or server.jobs[job]["sequence"] < server.jobs[fleet.held_first[chosen_queue]]["sequence"]:
                     chosen_queue = q
         if chosen_queue < 0:

@@ -1,9 +1,10 @@
 """The event engine of a fleet: the next completion of all servers, the next timer, failure or arrival; and what follows at one server.
 
-The running jobs of all servers are in one heap (`rota.simulation.heap`), and their records in one array. What happens at a server is done
-by the functions of the engine of one server (`rota.simulation.engine`), on a copy of the server's row (`rota.simulation.fleet.state`). Of
-events at the same time, completions come first, then timers, then failures and repairs, then jobs that reach their server, then arrivals;
-of several servers that of lowest number.
+The running jobs of each server are in a heap of its own (`rota.simulation.heap`), all of them in one array, and a tournament tree knows
+which server's next job ends first (`rota.simulation.fleet.tournament`). The records of all jobs are in one array. What happens at a
+server is done by the functions of the engine of one server (`rota.simulation.engine`), on a copy of the server's row
+(`rota.simulation.fleet.state`). Of events at the same time, completions come first, then timers, then failures and repairs, then jobs
+that reach their server, then arrivals; of several servers that of lowest number.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from rota.simulation.fleet.dispatching import admit, reach, take
 from rota.simulation.fleet.failing import fail_or_repair
 from rota.simulation.fleet.one_server import decided, load, look, look_again, noted
 from rota.simulation.fleet.state import (
+    ENDS,
+    FIRST_QUEUE,
     INSIDE,
     LINES,
     LINES_PER_JOB,
@@ -32,17 +35,16 @@ from rota.simulation.fleet.state import (
     UP,
     FleetState,
 )
-from rota.simulation.fleet.tournament import best
-from rota.simulation.heap import close_hole
+from rota.simulation.fleet.tournament import best, best_key
 from rota.simulation.server import (
     BEGUN,
     EVENTS,
     LOGGED,
     NEXT_ARRIVAL,
     NEXT_JOB,
-    RUNNING,
     STOP,
     Server,
+    heap_base,
 )
 from rota.views import call_code, view_at
 
@@ -78,9 +80,8 @@ def _engine(
         if logging and numbers[LOGGED] + fleet.numbers[LINES] + fleet.numbers[LINES_PER_JOB] * fleet.numbers[INSIDE] > server.log.shape[0]:
             return FULL_LOG
         arrival = arrivals[k] if k < n else np.inf
-        ending = server.ends[0] if numbers[RUNNING] > 0 else np.inf
-        timer_at = best(fleet.keys, fleet.winners, TIMERS)
-        timer = fleet.keys[TIMERS, timer_at]
+        ending = best_key(fleet.keys, fleet.levels, ENDS)
+        timer = best_key(fleet.keys, fleet.levels, TIMERS)
         sent = fleet.numbers[TRANSIT_FIRST]
         reaching = server.jobs[sent]["finish"] if sent >= 0 else np.inf
         following = min(min(ending, timer), min(reaching, arrival))
@@ -91,9 +92,9 @@ def _engine(
         numbers[EVENTS] += 1
         fleet.clock[0] = following
         if ending <= following:
-            m = int(fleet.place[server.heap[0]])
-            complete(fleet, looking, state_like, server, tally_like, m, logging)
+            complete(fleet, looking, state_like, server, tally_like, best(fleet.winners, fleet.levels, ENDS), logging)
         elif timer <= following:
+            timer_at = best(fleet.winners, fleet.levels, TIMERS)
             if fleet.switch_time[timer_at] <= following:
                 fail_or_repair(fleet, looking, state_like, server, tally_like, timer_at, logging)
             else:
@@ -103,7 +104,6 @@ def _engine(
         else:
             numbers[NEXT_ARRIVAL] = k + 1
             admit(fleet, looking, state_like, server, tally_like, kinds[k], sizes[k], estimates[k], logging)
-        close_hole(server)
         if checking:
             check_all(fleet, state_like, server)
 
@@ -113,13 +113,13 @@ def begin(fleet: FleetState, looking: FleetState, state_like: Any, server: Serve
     """Asks the policy of every server for the first time."""
     for m in range(fleet.kind.shape[0]):
         c = fleet.kind[m]
-        state = load(fleet, state_like, m)
+        state = load(fleet, server, state_like, m)
         state.event[KIND], state.event[OF_TYPE] = START, 0
         mean = fleet.mean_time[c, UP]
         fleet.switch_time[m] = exponential(fleet.fails, 1.0 / mean) if mean < np.inf else np.inf
         decided(fleet, state, server, view_at(tally_like, fleet.tallies[c]), m, logging)
         fleet.asked[SERVER] = m
-        if fleet.keys.shape[0] > 1:
+        if fleet.keys.shape[0] > FIRST_QUEUE:
             call_code(looking)
 
 
@@ -127,8 +127,8 @@ def begin(fleet: FleetState, looking: FleetState, state_like: Any, server: Serve
 def complete(fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, m: int, logging: bool) -> None:
     """A job ends at a server."""
     c, before = fleet.kind[m], server.numbers[LOGGED]
-    state, tally = load(fleet, state_like, m), view_at(tally_like, fleet.tallies[c])
-    job = server.heap[0]
+    state, tally = load(fleet, server, state_like, m), view_at(tally_like, fleet.tallies[c])
+    job = server.heap[heap_base(server)]
     i = fleet.types[c, server.jobs[job]["kind"]]
     finish(state, server, tally, fleet.clock[0], logging)
     fleet.place[job] = -1
@@ -145,7 +145,7 @@ def complete(fleet: FleetState, looking: FleetState, state_like: Any, server: Se
 def ring(fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, m: int, logging: bool) -> None:
     """The timer of a server's policy rings."""
     before = server.numbers[LOGGED]
-    state = load(fleet, state_like, m)
+    state = load(fleet, server, state_like, m)
     state.event[KIND], state.event[OF_TYPE] = TIMER, 0
     decided(fleet, state, server, view_at(tally_like, fleet.tallies[fleet.kind[m]]), m, logging)
     noted(fleet, server, m, before)

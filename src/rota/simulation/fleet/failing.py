@@ -16,6 +16,7 @@ from rota.simulation.fleet.one_server import count_switching, decided, keep, loa
 from rota.simulation.fleet.state import (
     CENTRAL,
     DOWN,
+    FIRST_QUEUE,
     OWN,
     SERVER,
     TIMERS,
@@ -56,7 +57,7 @@ def fail_or_repair(fleet: FleetState, looking: FleetState, state_like: Any, serv
     fleet.switch_time[m] = now + exponential(fleet.fails, 1.0 / fleet.mean_time[c, DOWN])
     first = evict(fleet, state_like, server, tally, m, logging)
     fleet.wake[m] = np.inf
-    set_key(fleet.keys, fleet.winners, TIMERS, m, fleet.switch_time[m])
+    set_key(fleet.keys, fleet.winners, fleet.levels, TIMERS, m, fleet.switch_time[m])
     see(fleet, looking, m)
     dispatch_all(fleet, looking, state_like, server, tally_like, first, logging)
 
@@ -77,7 +78,7 @@ def begin_anew(fleet: FleetState, state_like: Any, server: Server, tally: Any, m
     """The policy of a server that works again begins as at the start of the run; its random stream goes on."""
     for k in range(fleet.at[OWN], fleet.rows.shape[1]):
         fleet.rows[m, k] = 0
-    state = load(fleet, state_like, m)
+    state = load(fleet, server, state_like, m)
     state.event[KIND], state.event[OF_TYPE] = START, 0
     decided(fleet, state, server, tally, m, logging)
 
@@ -85,7 +86,7 @@ def begin_anew(fleet: FleetState, state_like: Any, server: Server, tally: Any, m
 @kernel
 def see(fleet: FleetState, looking: FleetState, m: int) -> None:
     """The rule sees at once whether a server works, however seldom it looks."""
-    if fleet.keys.shape[0] > 1:
+    if fleet.keys.shape[0] > FIRST_QUEUE:
         fleet.asked[SERVER] = m
         call_code(looking)
 
@@ -94,7 +95,7 @@ def see(fleet: FleetState, looking: FleetState, m: int) -> None:
 def evict(fleet: FleetState, state_like: Any, server: Server, tally: Any, m: int, logging: bool) -> int:
     """Takes all jobs off a server, as those at no server are kept; returns the first, in the order in which they came, by their links."""
     c, now = fleet.kind[m], fleet.clock[0]
-    state = load(fleet, state_like, m)
+    state = load(fleet, server, state_like, m)
     count_switching(fleet, state, m)
     state.mode[SWITCHING] = 0
     first, last = -1, -1
@@ -135,5 +136,5 @@ def evict(fleet: FleetState, state_like: Any, server: Server, tally: Any, m: int
         last = job
     for k in range(state.target.shape[0]):
         state.target[k] = 0
-    keep(fleet, m)
+    keep(fleet, server, m)
     return int(first)

@@ -10,6 +10,8 @@ from rota.decide.state import ALL, SWITCHING
 from rota.kernel import kernel, large_kernel
 from rota.simulation.engine import obey
 from rota.simulation.fleet.state import (
+    ENDS,
+    FIRST_QUEUE,
     NEXT_LOOK,
     PERIOD,
     SERVER,
@@ -19,8 +21,10 @@ from rota.simulation.fleet.state import (
     FleetState,
 )
 from rota.simulation.fleet.tournament import set_key
+from rota.simulation.heap import close_hole
 from rota.simulation.server import (
     LOGGED,
+    RUNNING,
     WAKE,
     Server,
 )
@@ -30,9 +34,11 @@ __all__ = ["count_switching", "decided", "keep", "load", "look", "look_again", "
 
 
 @kernel
-def load(fleet: FleetState, state_like: Any, m: int) -> Any:
-    """Shows the row of a server in the state of its kind."""
+def load(fleet: FleetState, server: Server, state_like: Any, m: int) -> Any:
+    """Shows the row of a server in the state of its kind, and its running jobs as the heap."""
     c = fleet.kind[m]
+    server.base[0] = fleet.heap_first[c] + (m - fleet.first[c]) * fleet.heap_size[c]
+    server.numbers[RUNNING] = fleet.in_service[m]
     row, current = fleet.rows[m], fleet.current[c]
     for k in range(row.shape[0]):
         current[k] = row[k]
@@ -40,8 +46,12 @@ def load(fleet: FleetState, state_like: Any, m: int) -> Any:
 
 
 @kernel
-def keep(fleet: FleetState, m: int) -> None:
-    """Copies what happened at a server back into its row."""
+def keep(fleet: FleetState, server: Server, m: int) -> None:
+    """Copies what happened at a server back into its row; notes when the next of its jobs ends."""
+    close_hole(server)
+    fleet.in_service[m] = server.numbers[RUNNING]
+    ending = server.ends[server.base[0]] if server.numbers[RUNNING] > 0 else np.inf
+    set_key(fleet.keys, fleet.winners, fleet.levels, ENDS, m, ending)
     row, current = fleet.rows[m], fleet.current[fleet.kind[m]]
     for k in range(row.shape[0]):
         row[k] = current[k]
@@ -54,9 +64,9 @@ def decided(fleet: FleetState, state: Any, server: Server, tally: Any, m: int, l
     state.scope[0] = ALL
     server.times[WAKE] = call_code(state)
     obey(state, state.target, server, tally, logging)
-    keep(fleet, m)
+    keep(fleet, server, m)
     fleet.wake[m] = server.times[WAKE]
-    set_key(fleet.keys, fleet.winners, TIMERS, m, min(fleet.wake[m], fleet.switch_time[m]))
+    set_key(fleet.keys, fleet.winners, fleet.levels, TIMERS, m, min(fleet.wake[m], fleet.switch_time[m]))
 
 
 @kernel
@@ -77,7 +87,7 @@ def noted(fleet: FleetState, server: Server, m: int, before: int) -> None:
 @kernel
 def look(fleet: FleetState, looking: FleetState, m: int) -> None:
     """The rule looks at a server, at once or when it looks next."""
-    if fleet.keys.shape[0] == 1:
+    if fleet.keys.shape[0] == FIRST_QUEUE:
         return
     if fleet.times[PERIOD] == 0.0:
         fleet.asked[SERVER] = m

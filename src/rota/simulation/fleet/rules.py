@@ -19,6 +19,7 @@ from rota.simulation.fleet.state import (
     ANY_SERVER,
     BY_SLOT,
     CHOICES,
+    FIRST_QUEUE,
     QUEUE,
     SERVER,
     TYPE,
@@ -28,7 +29,7 @@ from rota.simulation.fleet.state import (
     runs_on,
     work_there,
 )
-from rota.simulation.fleet.tournament import best, set_key
+from rota.simulation.fleet.tournament import best, best_key, set_key
 
 __all__ = ["BEST_FIT", "JSQ", "LEAST_WAIT", "PINNED", "POWER_OF_D", "PULL", "RANDOM", "ROUND_ROBIN", "Rule", "any_working", "give_key"]
 
@@ -47,7 +48,7 @@ class Rule:
 @kernel
 def give_key(fleet: FleetState, q: int, m: int, key: float) -> None:
     """The key of a server for a queue."""
-    set_key(fleet.keys, fleet.winners, 1 + q, m, key)
+    set_key(fleet.keys, fleet.winners, fleet.levels, FIRST_QUEUE + q, m, key)
 
 
 @kernel
@@ -62,9 +63,8 @@ def any_working(fleet: FleetState, i: int) -> bool:
 @kernel
 def smallest_key(fleet: FleetState) -> float:
     """The server of smallest key for the queue, of equal ones that of lower number; −1 if none has a finite one."""
-    tree = 1 + fleet.asked[QUEUE]
-    m = best(fleet.keys, fleet.winners, tree)
-    return float(m) if fleet.keys[tree, m] < np.inf else -1.0
+    tree = FIRST_QUEUE + fleet.asked[QUEUE]
+    return float(best(fleet.winners, fleet.levels, tree)) if best_key(fleet.keys, fleet.levels, tree) < np.inf else -1.0
 
 
 # ---------------------------------------------------------------------------------------------------------------- without looking
@@ -153,7 +153,7 @@ def choose_of_d(fleet: FleetState) -> float:
     i = fleet.asked[TYPE]
     if not any_working(fleet, i):
         return -1.0
-    tree, chosen = 1 + fleet.asked[QUEUE], -1
+    tree, chosen = FIRST_QUEUE + fleet.asked[QUEUE], -1
     for _ in range(fleet.numbers[CHOICES]):
         m = any_server(fleet, i)
         if chosen < 0 or fleet.keys[tree, m] < fleet.keys[tree, chosen]:

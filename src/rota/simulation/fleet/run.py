@@ -21,7 +21,7 @@ from rota.simulation.fleet.state import CAME, INSIDE, LINES, LINES_PER_JOB, RUNS
 from rota.simulation.fleet.state import MODE as MODES
 from rota.simulation.fleet.state import SWITCHED as SWITCHED_FLEET
 from rota.simulation.run import Rates, Run, new_server
-from rota.simulation.server import IN_BATCH, LOGGED, NEXT_ARRIVAL, NEXT_JOB, UNUSED, new_places, with_places
+from rota.simulation.server import BACK, IN_BATCH, LOGGED, NEXT_ARRIVAL, NEXT_JOB, RUNNING, UNUSED, new_places, with_places
 from rota.simulation.tally import (
     BATCH_BEGAN,
     CLOSED,
@@ -40,6 +40,8 @@ from rota.simulation.tally import (
 from rota.views import View
 
 __all__ = ["FleetRun", "KindSums"]
+
+_NO_PLACES = 1 << 60  # at the back of a heap, more than there are: so no job is put there
 
 
 class KindSums(NamedTuple):
@@ -60,7 +62,10 @@ class FleetRun(Run):
         self.system, self.log = policy.fleet, []  # type: ignore[assignment]  # what is used of it, both have
         self._log_jobs, self._log_from = log_jobs, 0
         self.fleet, self.states, self._targets, self._since = build(policy, seed)
-        self.server = new_server(len(policy.fleet.names), logging=bool(log_jobs))
+        places = int(self.fleet.heap_size @ policy.fleet.count)  # memory that is never used is never touched
+        self.server = new_server(len(policy.fleet.names), logging=bool(log_jobs))._replace(
+            base=np.zeros(1, dtype=np.int64), heap=np.zeros(places, dtype=np.int32), ends=np.zeros(places)
+        )
         self._jobs = self.server.jobs
         self.engine = fleet_engine
         shift = (batch_jobs - 1).bit_length()
@@ -168,6 +173,14 @@ class FleetRun(Run):
         choosing(fleet, rule, self.check)
         looking_of(looks, rule)
         self._views = [fleet, looks, *kinds, *tallies]
+
+    def _make_room(self, arriving: int) -> None:
+        """Places for jobs; the heaps of the servers stay as they are."""
+        kept, numbers = {name: getattr(self.server, name) for name in ("heap", "ends")}, self.server.numbers
+        numbers[RUNNING], numbers[BACK] = 0, 0
+        super()._make_room(arriving)
+        self.server = self.server._replace(**kept)
+        numbers[BACK] = _NO_PLACES
 
     def _places_behind(self, jobs: int) -> int:
         """None: these places are by type, and the types here are those of many servers."""
@@ -288,7 +301,7 @@ class FleetRun(Run):
             # A job at no server has the number of a type of the fleet; it counts on a kind where it could run.
             free = ~at_server & (self._home(here["kind"]) == c)
             for chosen, local in ((of_kind, here["kind"]), (free, self.fleet.local[c, np.minimum(here["kind"], len(count) - 1)])):
-                self._count_age(tally, here[chosen], local[chosen])
+                self._count_age(tally, here[chosen], local[chosen], place[chosen])
                 np.add.at(count, types[local[chosen]], 1)
         return count
 
@@ -306,9 +319,11 @@ class FleetRun(Run):
             job = int(self._jobs["newer"][job])
         return np.array(found, dtype=np.int64)
 
-    def _count_age(self, tally: Tally, here: Any, local: Int) -> None:
+    def _count_age(self, tally: Tally, here: Any, local: Int, place: Int) -> None:
+        kind = self.fleet.kind[np.maximum(place, 0)]
         ages, position = self.now - here["arrival"], here["position"]
-        left = np.where(position >= 0, self.server.ends[position] - self.now, here["remaining"])
+        base = self.fleet.heap_first[kind] + (place - self.fleet.first[kind]) * self.fleet.heap_size[kind]
+        left = np.where(position >= 0, self.server.ends[np.where(position >= 0, base + position, 0)] - self.now, here["remaining"])
         waits, slowdown = np.maximum(ages - (here["size"] - left), 0.0), ages / np.maximum(here["size"], 1e-300)
         measured = np.column_stack([np.ones_like(ages), ages, ages**2, waits, waits**2, slowdown, slowdown**2])
         np.add.at(tally.rows, (here["sequence"] >> int(tally.numbers[SHIFT]), local), measured)

@@ -27,6 +27,8 @@ __all__ = [
     "CHOICES",
     "DELAY",
     "DOWN",
+    "ENDS",
+    "FIRST_QUEUE",
     "FREE",
     "INSIDE",
     "LINES",
@@ -73,10 +75,10 @@ LINES, LINES_PER_JOB = 6, 7  # lines that one event may add to the log, at most:
 SWITCHED = 0  # time spent switching, over all servers
 PERIOD, NEXT_LOOK = 1, 2  # how often the dispatcher looks at the servers (0: always), and when it looks next
 DELAY = 3  # how long a job is on its way to a server
-# Trees: the next timer of each server, and one for each queue.
-TIMERS = 0
 # In `FleetState.queue_kind`: servers of the kind take jobs of the queue where they have a free slot; or they get them at random.
 BY_SLOT, ANY_SERVER = 1, 2
+# Trees: the next timer of each server, the next end of a job there, and one for each queue.
+TIMERS, ENDS, FIRST_QUEUE = 0, 1, 2
 # Places in a row of `FleetState.switch_time`.
 UP, DOWN = 0, 1
 
@@ -112,8 +114,9 @@ class FleetState(NamedTuple):
     first_queue: Int  # (K+1,) queues of type i are first_queue[i] … first_queue[i+1] − 1
     queue_part: Array  # (Q,) the sum of the parts of the type that go to this queue and those before it
     queue_kind: Int  # (Q, C) 0 unless servers of the kind serve the queue: BY_SLOT, or ANY_SERVER
-    keys: Array  # (1 + Q or 1, n) see `rota.simulation.fleet.tournament`
+    keys: Array  # (2 + Q or 2, n) see `rota.simulation.fleet.tournament`
     winners: Int
+    levels: Int
     numbers: Int
     times: Array
     random: NDArray[np.uint64]  # (4,) the dispatcher's random stream
@@ -126,6 +129,9 @@ class FleetState(NamedTuple):
     current: Int  # (C, L) the row of the server at hand, which the `State` of its kind shows
     states: Int  # (C,) the addresses of the views of these states …
     tallies: Int  # (C,) … and of the tallies
+    in_service: Int  # (M,) running jobs
+    heap_first: Int  # (C,) where the heaps of the running jobs of a kind begin in `Server.heap` …
+    heap_size: Int  # (C,) … and how many jobs of this kind of server can run at a time
     wake: Array  # (M,) when the policy of a server is to be asked again
     last_event: Array  # (M,)
     switch_time: Array  # (M,) when a server fails, or works again

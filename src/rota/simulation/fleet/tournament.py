@@ -1,7 +1,8 @@
-"""Which of many servers has the smallest key: a tournament tree for each question, renewed in the logarithm of their number.
+"""Which of many servers has the smallest key: a tree for each question, renewed in the logarithm of their number.
 
-Leaf m of a tree is server m. An inner node holds the server that wins below it: the one of smaller key, of equal ones that of lower number.
-A key that changes is compared on its way up, and no further than it can matter.
+Leaf m of a tree is server m. Eight neighbours, which share a cache line, have one parent: it holds the smallest of their keys and the
+server whose key that is, of equal ones that of lowest number. A key that changes is compared on its way up, and no further than it can
+matter.
 """
 
 from __future__ import annotations
@@ -11,46 +12,59 @@ import numpy as np
 from rota.arrays import Array, Int
 from rota.kernel import kernel
 
-__all__ = ["best", "new_tournaments", "set_key"]
+__all__ = ["best", "best_key", "new_tournaments", "set_key"]
+
+_FAN = 8
 
 
-def new_tournaments(trees: int, servers: int) -> tuple[Array, Int]:
-    """Keys (trees, n), infinite, and winners (trees, n), for n servers or the next power of two; node 1 is the root."""
-    n = 1 << max(servers - 1, 0).bit_length()
-    # The winner below a node of infinite keys is the first server there: of the leaves below node k, on the level of 2^b nodes.
-    winners = np.zeros(n, dtype=np.int64)
-    for level in range(n.bit_length() - 1):
-        nodes = np.arange(1 << level)
-        winners[(1 << level) + nodes] = nodes * (n >> level)
-    return np.full((trees, n), np.inf), np.tile(winners, (trees, 1))
+def new_tournaments(trees: int, servers: int) -> tuple[Array, Int, Int]:
+    """Keys (trees, n), infinite, winners (trees, n), and where the levels begin, the leaves first; the last level is the root."""
+    sizes, levels = [servers], [0]
+    while sizes[-1] > 1 or len(sizes) == 1:
+        levels.append(levels[-1] + -(-sizes[-1] // _FAN) * _FAN)
+        sizes.append(-(-sizes[-1] // _FAN))
+    length = levels[-1] + _FAN
+    winners = np.zeros(length, dtype=np.int64)
+    for level, (begin, size) in enumerate(zip(levels, sizes, strict=True)):
+        winners[begin : begin + size] = np.arange(size) * _FAN**level  # of infinite keys, the first server below
+    space = np.full(trees * length + _FAN, np.inf)
+    first = -space.ctypes.data // 8 % _FAN  # eight neighbours share a cache line
+    keys = space[first : first + trees * length].reshape(trees, length)
+    return keys, np.tile(winners, (trees, 1)), np.array(levels, dtype=np.int64)
 
 
 @kernel
-def best(keys: Array, winners: Int, tree: int) -> int:
+def best(winners: Int, levels: Int, tree: int) -> int:
     """The server of smallest key."""
-    return int(winners[tree, 1]) if winners.shape[1] > 1 else 0
+    return int(winners[tree, levels[levels.shape[0] - 1]])
 
 
 @kernel
-def set_key(keys: Array, winners: Int, tree: int, server: int, key: float) -> None:
+def best_key(keys: Array, levels: Int, tree: int) -> float:
+    """The smallest key."""
+    return float(keys[tree, levels[levels.shape[0] - 1]])
+
+
+@kernel
+def set_key(keys: Array, winners: Int, levels: Int, tree: int, server: int, key: float) -> None:
     """Gives a server another key."""
     if keys[tree, server] == key:
         return
     keys[tree, server] = key
-    n = winners.shape[1]
-    node = (n + server) >> 1
-    if node < 1:
-        return
-    left = server & ~1
-    winner = left + int(keys[tree, left + 1] < keys[tree, left])
-    while True:
-        before = winners[tree, node]
-        winners[tree, node] = winner
-        if node == 1 or (before == winner and winner != server):
+    node = server
+    for level in range(levels.shape[0] - 1):
+        node >>= 3
+        place = levels[level] + 8 * node
+        # Three rounds without branches: which of two neighbours wins is as good as random.
+        a, b, c, d = keys[tree, place], keys[tree, place + 2], keys[tree, place + 4], keys[tree, place + 6]
+        p, q, r, s = keys[tree, place + 1], keys[tree, place + 3], keys[tree, place + 5], keys[tree, place + 7]
+        at_a, at_b, at_c, at_d = int(p < a), 2 + int(q < b), 4 + int(r < c), 6 + int(s < d)
+        a, b, c, d = p if p < a else a, q if q < b else b, r if r < c else c, s if s < d else d
+        at_a, a = (at_b, b) if b < a else (at_a, a)
+        at_c, c = (at_d, d) if d < c else (at_c, c)
+        at_a, a = (at_c, c) if c < a else (at_a, a)
+        winner = winners[tree, place + at_a] if level > 0 else place + at_a
+        above = levels[level + 1] + node
+        if keys[tree, above] == a and winners[tree, above] == winner:
             return
-        other = winners[tree, node ^ 1]
-        if node & 1 == 0:
-            winner = other if keys[tree, other] < keys[tree, winner] else winner
-        else:
-            winner = winner if keys[tree, winner] < keys[tree, other] else other
-        node >>= 1
+        keys[tree, above], winners[tree, above] = a, winner
