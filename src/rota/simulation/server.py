@@ -140,7 +140,10 @@ def _heap_base_compiled(server: Any) -> Any:
     def shared(server: Any) -> Any:
         return server.base[0]
 
-    return first if isinstance(server.fields["base"].type, NoneType) else shared
+    # Compiled by itself a kernel is given the named tuple, called from another one a reference to it (`rota.views`).
+    fields = server.fields
+    base = fields["base"].type if isinstance(fields, dict) else server.types[fields.index("base")]
+    return first if isinstance(base, NoneType) else shared
 
 
 def new_places(count: int) -> Any:
