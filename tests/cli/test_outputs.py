@@ -74,7 +74,7 @@ def test_a_place_where_nobody_can_write(no_work, capsys, verb):
 
 # ------------------------------------------------------------------------------------------------- one meaning of --output and --force
 
-INPUTS = {"--cwd", "--directory", "--heartbeat", "--machines", "--nodes", "--trace"}  # paths that verbs read or work in
+INPUTS = {"--cwd", "--directory", "--heartbeat", "--machines", "--nodes", "--trace", "--wake"}  # paths that verbs read or work in
 ON_A_CLUSTER = {"slurm plan --output"}  # what is written comes from a Slurm: `tests/slurm/test_real_slurm.py` has these
 FOLDERS = {"reproduce --output", "trace info --pictures"}  # outputs that are folders
 PRINTED = {"design --output", "trace fleet --output", "trace system --output"}  # text, which can go to standard output

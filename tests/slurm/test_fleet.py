@@ -145,7 +145,12 @@ def test_a_controller_of_a_fleet_goes_on_where_another_one_was():
     assert not cluster.jobs
 
 
-def test_partly_pinned_servers_are_refused():
-    """A plan that the simulator cannot play is not run either, and the answer says what can be done."""
-    with pytest.raises(rota.Infeasible, match="partly pinned"):
-        cluster_plan(FleetPlanFile.of(FLEET, rota.design_partly_pinned(FLEET), rota.Dispatch("pinned")))
+def test_partly_pinned_servers():
+    """A plan with servers of which a part is pinned runs on a cluster: all jobs end."""
+    plan = cluster_plan(FleetPlanFile.of(FLEET, rota.design_partly_pinned(FLEET), rota.Dispatch("pinned")))
+    cluster, controller = SimulatedCluster(NODES, lag_s=0.3), Controller(plan, partition="main", patience_s=5.0)
+    times, kinds, sizes = jobs_of(60, seed=5)
+    for job in played(0 * times, kinds, sizes):
+        cluster.submit(job)
+    _cycles(cluster, controller, 600)
+    assert not cluster.jobs

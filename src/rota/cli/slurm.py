@@ -15,7 +15,6 @@ from rota.cli.outputs import check_output
 from rota.cli.parameters import RUN_JOBS, Flag, Force, Json, OptionalOutput
 from rota.cli.serve import read_plan
 from rota.display import duration
-from rota.policy.fleet_plan_file import is_fleet_plan
 
 if TYPE_CHECKING:
     from rota.slurm.cluster_plan import AnyPlan
@@ -173,6 +172,7 @@ def _plan_of(file: Path, policy: str | None, given: dict[str, object]) -> tuple[
     """The plan of a server or of a fleet, read or made; and settings of the command line that are not in it yet."""
     from rota.model import FleetSpec, read_any_spec
     from rota.policy import read_fleet_plan_file
+    from rota.policy.fleet_plan_file import is_fleet_plan
     from rota.simulation.fleet.policy import as_fleet_policy
 
     if file.suffix == ".toml":

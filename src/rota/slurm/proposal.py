@@ -162,7 +162,7 @@ def _fits(demand: Array, capacity: Array) -> Bool:
 
 
 def _encloses(one: Sequence[float], demand: Sequence[float]) -> bool:
-    """Whether a type has room for a job, and no device that the job does not ask for: devices are few."""
+    """Whether a type is large enough for a job, and no device that the job does not ask for: devices are few."""
     return all(a >= b and (b > 0 or a == 0 or r < 2) for r, (a, b) in enumerate(zip(one, demand, strict=True)))
 
 

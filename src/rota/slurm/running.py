@@ -1,7 +1,7 @@
 """`rota slurm run`: reads the cluster, asks the controller, carries out what it says, again and again.
 
 It looks once per interval, and at once when one of its wake files changes: the log of ended jobs (jobcomp/filetxt), or a file that
-job_submit.lua touches. Without them a free node waits half an interval on average until somebody looks.
+job_submit.lua touches. Without them a free node waits half an interval on average until the next look.
 
 After each cycle that went well it writes its heartbeat, a small JSON file. A watchdog (`rota slurm watch`) that finds it too old releases
 all jobs to Slurm's own scheduler. The file is locked while a controller runs, so that there is one per file.

@@ -101,8 +101,8 @@ def _improved(load: FleetLoad, split: Split | None, seed: int, tell: Callable[[s
             raise Infeasible(f"the rota of {kind!r} servers has too many states to be improved in a moment")
         never = [server.names[i] for i in np.flatnonzero(base.candidates.sum(axis=0) == 0)]
         if never:
-            told = f"the rota of {kind!r} servers never runs jobs of {', '.join(map(repr, never))}"
-            raise Infeasible(f"{told}, which these dispatch rules may send there")
+            reason = f"the rota of {kind!r} servers never runs jobs of {', '.join(map(repr, never))}"
+            raise Infeasible(f"{reason}, which these dispatch rules may send there")
         policies[kind] = Improved(base.replace(backfill=False), base.preemption != "full")
     return policies
 

@@ -97,14 +97,21 @@ def policy_from_text(text: str) -> Policy:
     return record.policy(**fields)
 
 
-@lru_cache(maxsize=64)  # the seeds of a case follow each other: they share one design
 def _policy_of(definition: str, text: str) -> Policy:
+    """The policy. That of a file of the user is read again each time: the file may have changed."""
+    return (_read_policy if '"custom"' in definition else _kept_policy)(definition, text)
+
+
+def _read_policy(definition: str, text: str) -> Policy:
     fields, system = json.loads(definition), _system_of(text)
     if isinstance(system, Fleet):
         return fleet_policy_of(system, fields["fleet"], policy_from_text)
     if "design" not in fields:
         return policy_from_text(definition)
     return design_named(fields.pop("design"), system, load=_load_of(text), **fields)
+
+
+_kept_policy = lru_cache(maxsize=64)(_read_policy)  # a design takes long, and the runs of a grid share it
 
 
 @lru_cache(maxsize=64)
@@ -149,9 +156,7 @@ def _server_of(text: str) -> System:
 
 def _given(run: Run) -> Workload | None:
     """The workload, if there is one. Files and modules outside the run may be missing or different on this machine."""
-    if run.definition.startswith('{"custom"'):
-        policy_from_text(run.definition)
-    if '"custom"' in run.definition and run.definition.startswith('{"fleet"'):
+    if '"custom"' in run.definition:
         _policy_of(run.definition, run.system)
     return None if run.workload is None else workload_from_text(run.workload)
 

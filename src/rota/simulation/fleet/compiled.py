@@ -48,7 +48,7 @@ def looking_of(view: View, rule: Rule) -> None:
 
 
 class Asked:
-    """The functions of a dispatch rule, for a state that is kept by somebody else: they read it, and are called from Python."""
+    """The functions of a dispatch rule, for a state that is kept elsewhere: they read it, and are called from Python."""
 
     def __init__(self, fleet: FleetState, rule: Rule) -> None:
         self._fleet, self._choose, self._look = fleet, View(fleet), View(fleet)

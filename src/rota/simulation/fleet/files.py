@@ -31,8 +31,8 @@ def rule_plain(rule: Dispatch) -> dict[str, Any]:
         return dispatch_to_dict(rule)
     place = place_of(rule.function, rule.function)
     if place is None:
-        told = 'is a rule of your own, which a study can only take by name: put it into a file, say mine.py, and give "mine:name"'
-        raise BadSpec([Problem("dispatch", told, rule.rule)])
+        rule_of_own = 'is a rule of your own, which a study can only take by name: put it into a file, say mine.py, and give "mine:name"'
+        raise BadSpec([Problem("dispatch", rule_of_own, rule.rule)])
     return {"custom": place, "source": source_of(place, "dispatch"), "staleness": rule.staleness, "cost": rule.cost}
 
 
