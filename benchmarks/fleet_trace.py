@@ -23,7 +23,7 @@ import numpy as np
 
 import rota
 from rota.kernel import kernel
-from rota.simulation.fleet.state import FREE, TYPE, FleetState, has_room, runs_on
+from rota.simulation.fleet.state import FREE, TYPE, FleetState, fits_at_once, runs_on
 from rota.traces import fleet_scaled_to, import_trace, read_machines, resample
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data" / "alibaba_openb_2023"
@@ -104,7 +104,7 @@ def dot_product(fleet: FleetState) -> float:
     i = fleet.asked[TYPE]
     chosen, least = -1, np.inf
     for m in range(fleet.kind.shape[0]):
-        if runs_on(fleet, m, i) and has_room(fleet, m, i):
+        if runs_on(fleet, m, i) and fits_at_once(fleet, m, i):
             c, value = fleet.kind[m], 0.0
             for r in range(fleet.need.shape[2]):
                 if fleet.capacity[c, r] > 0:
@@ -124,7 +124,7 @@ def make_fgd(fleet: rota.Fleet) -> Callable[[FleetState], float]:
         i, R = fleet.asked[TYPE], fleet.need.shape[2]
         chosen, least = -1, np.inf
         for m in range(fleet.kind.shape[0]):
-            if not (runs_on(fleet, m, i) and has_room(fleet, m, i)):
+            if not (runs_on(fleet, m, i) and fits_at_once(fleet, m, i)):
                 continue
             c = fleet.kind[m]
             grown = 0.0  # devices in pieces that a typical job cannot use, after the job has come less before

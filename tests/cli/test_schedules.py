@@ -8,7 +8,7 @@ import rota
 from rota.cli import main
 from systems import EXAMPLES
 
-PAPER, BORG = str(EXAMPLES / "paper.toml"), str(EXAMPLES / "borg.toml")
+PAPER, BORG, FLEET = (str(EXAMPLES / f"{name}.toml") for name in ("paper", "borg", "fleet"))
 
 
 def test_table(capsys):
@@ -69,3 +69,19 @@ def test_limit_must_be_positive(capsys):
     """A limit below 1 is wrong use."""
     assert main(["schedules", PAPER, "--limit", "0"]) == 2
     assert "limit: must be at least 1 (got 0)" in capsys.readouterr().err
+
+
+def test_a_fleet(capsys):
+    """Of a fleet the schedules of each kind are listed, or those of one kind."""
+    fleet = rota.read_system(FLEET)
+    assert main(["schedules", FLEET, "--maximal", "--json"]) == 0
+    kinds = json.loads(capsys.readouterr().out)["kinds"]
+    assert list(kinds) == fleet.kinds
+    for kind, listed in kinds.items():
+        assert listed["schedules"] == rota.list_schedules(fleet.server(kind), maximal=True).tolist()
+    assert main(["schedules", FLEET, "--count", "--kind", "gpu"]) == 0
+    assert capsys.readouterr().out == "gpu: 271 schedules\n"
+    assert main(["schedules", FLEET, "--kind", "tpu"]) == 2
+    assert "--kind: must be one of small, gpu (got 'tpu')" in capsys.readouterr().err
+    assert main(["schedules", PAPER, "--kind", "gpu"]) == 2
+    assert "--kind: is for a fleet" in capsys.readouterr().err

@@ -202,12 +202,11 @@ def test_where_a_type_lacks_what():
 @pytest.mark.parametrize(
     "verb",
     [
-        lambda fleet: rota.design_policy(fleet),
         lambda fleet: rota.list_schedules(fleet),
         lambda fleet: rota.build_process(fleet, rota.MSR([[1, 0, 0]], [1.0])),
         lambda fleet: rota.tune_adaptive(fleet),
     ],
-    ids=["design", "schedules", "process", "tune"],
+    ids=["schedules", "process", "tune"],
 )
 def test_what_takes_one_server_refuses_a_fleet(verb):
     """With what can be done with a fleet instead."""

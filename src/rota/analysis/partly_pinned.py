@@ -13,7 +13,6 @@ import numpy as np
 from rota.analysis.analyze import Analysis
 from rota.analysis.fleet_means import FleetMeans
 from rota.analysis.pinned import PinnedAnalysis
-from rota.analysis.pooled import least_mean_response_time
 from rota.analysis.split import copies_load, copies_queues
 from rota.arrays import Array
 from rota.display import html_lines, html_title, number
@@ -42,11 +41,6 @@ class PartlyPinnedAnalysis(FleetMeans):
     def exact(self) -> Array:
         """E[Q_i] in the whole fleet."""
         return self.slots.exact + copies_queues(self.fleet, self.servers, self.design.turning)
-
-    @cached_property
-    def lower_bound(self) -> float:
-        """No dispatcher and no policy has a lower mean response time (`rota.analysis.pooled`)."""
-        return least_mean_response_time(self.fleet)
 
     def explain(self) -> str:
         """The answer in words, one sentence per line."""

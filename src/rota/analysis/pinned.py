@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from rota.analysis.fleet_means import FleetMeans
-from rota.analysis.pooled import least_mean_response_time, pooled_queues
+from rota.analysis.pooled import pooled_queues
 from rota.analysis.queue import mean_waiting
 from rota.arrays import Array
 from rota.display import html_lines, html_title, number
@@ -80,11 +80,6 @@ class PinnedAnalysis(FleetMeans):
     def pooled(self) -> Array:
         """A lower bound on E[Q_i], whatever the dispatcher and the policies."""
         return pooled_queues(self.fleet)
-
-    @cached_property
-    def lower_bound(self) -> float:
-        """No dispatcher and no policy has a lower mean response time (`rota.analysis.pooled`)."""
-        return least_mean_response_time(self.fleet)
 
     def explain(self) -> str:
         """The answer in words, one sentence per line."""

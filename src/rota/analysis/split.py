@@ -13,6 +13,7 @@ import numpy as np
 from rota.analysis.analyze import Analysis
 from rota.analysis.fleet_means import FleetMeans
 from rota.arrays import Array, Int
+from rota.display import html_lines, html_title, number
 from rota.model import Fleet
 from rota.policy.split import Split
 
@@ -54,3 +55,15 @@ class SplitAnalysis(FleetMeans):
     def exact(self) -> Array:
         """E[Q_i] in the whole fleet."""
         return copies_queues(self.fleet, self.servers, self.fleet.count)
+
+    def explain(self) -> str:
+        """The answer in words, one sentence per line."""
+        return "\n".join(
+            [
+                f"With jobs spread at random over servers that turn the mean response time is {number(self.mean_response_time)}, exactly.",
+                f"No dispatcher and no policy can have less than {number(self.lower_bound)}.",
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        return html_title("Random splitting") + (html_lines(self.explain()) if self.stable else "")

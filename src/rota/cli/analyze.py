@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 import rota
-from rota.cli.one_server import read_server
+from rota.cli.design_of_fleet import analyze_fleet, refuse
 from rota.cli.output import finite, print_json, print_table, remark
 from rota.cli.parameters import Flag, Json, SystemFile
 from rota.display import number, rota_rows
@@ -33,6 +33,8 @@ def analyze(
 ) -> None:
     """The response times of a policy, per type and in total: bounds, prediction and exact values.
 
+    Of a fleet, the exact values of servers that are pinned, partly pinned or split (from: rota design).
+
     An improved rota, and a rota with full preemption that backfills, look at the queues: of them it says what is proved.
 
     Parameters
@@ -50,7 +52,11 @@ def analyze(
         raise rota.BadSpec([rota.Problem("--quantiles", "are exact values: they do not go with --no-exact")])
     if wrong := [p for p in quantiles or () if not 0 <= p < 1]:
         raise rota.BadSpec([rota.Problem("--quantiles", "must be at least 0 and below 1", p) for p in wrong])
-    system = read_server(file)
+    system = rota.read_system(file)
+    if isinstance(system, rota.Fleet):
+        refuse({"no_exact": not exact, "quantiles": quantiles}, {"no_exact": False})
+        analyze_fleet(system, policy, exponential=exponential, json=json)
+        return
     chosen = rota.read_policy(policy)
     if not isinstance(chosen, rota.MSR | rota.Improved):
         raise rota.Infeasible(f"{policy} has no rota, so it has no exact analysis: see `rota simulate`")

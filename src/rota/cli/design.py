@@ -1,4 +1,4 @@
-"""`rota design`: a good rota for a system."""
+"""`rota design`: a good rota for a server, or the servers of a fleet."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Literal
 
 import rota
 from rota.cli.analyze import as_fields, print_analysis
-from rota.cli.one_server import read_server
+from rota.cli.design_of_fleet import design_fleet, refuse
 from rota.cli.output import ProgressLine, print_json, remark
 from rota.cli.outputs import STDOUT, check_output
 from rota.cli.parameters import Force, Json, Seed, SystemFile, TextOutput
 
 if TYPE_CHECKING:
     from rota.design import TuneProgress
+
+_USUAL: dict[str, object] = {"objective": "close", "seed": 0}
 
 
 def design(
@@ -30,10 +32,12 @@ def design(
     opening: Literal["late", "early"] | None = None,
     seed: Seed = 0,
     max_response_time: dict[str, float] | None = None,
+    servers: Literal["best", "pinned", "partly-pinned", "split"] | None = None,
     time_limit: float = 30.0,
     json: Json = False,
 ) -> None:
-    """Designs a rota: which sets of jobs to run, how much of the time each, and how fast to switch.
+    """Designs a rota: which sets of jobs to run, how much of the time each, and how fast to switch. Of a fleet: which servers hold
+    which set of jobs for good, which turn, and where the jobs of each type go.
 
     Sizes are taken as exponential with their means.
 
@@ -59,15 +63,25 @@ def design(
         Without preemption: whether new slots open at the end of a move or as soon as capacity is free.
     max_response_time
         Not with --objective load or p95: the largest mean response time that a type may have, as in --max-response-time.train 5.
+    servers
+        Of a fleet: pinned, each to one set of jobs; partly-pinned, where some turn; split, where all turn and jobs are spread at random; or
+        best, the one of these with the least exact mean response time. Only --output and --time-limit go with it.
     time_limit
         Seconds that the design may take. What would take longer is done by the prediction, with a remark.
     """
     check_output(output, force, stdout=True)
     if output == STDOUT and json:
         raise rota.BadSpec([rota.Problem("--json", "does not go with --output -: both go to standard output")])
+    system = rota.read_system(file)
+    if isinstance(system, rota.Fleet):
+        one_server = {"preemption": preemption, "objective": objective, "switching_rate": switching_rate, "setup_rate": setup_rate}
+        refuse({**one_server, "by": by, "route": route, "opening": opening, "seed": seed, "max_response_time": max_response_time}, _USUAL)
+        design_fleet(system, servers or "best", time_limit, output, json)
+        return
+    if servers is not None:
+        raise rota.BadSpec([rota.Problem("--servers", "is for a fleet: this file has one [server]")])
     from rota.design import balanced_beside, explain_design, find_design
 
-    system = read_server(file)
     with ProgressLine() as line:
 
         def show(at: TuneProgress) -> None:

@@ -28,6 +28,7 @@ Seed = Annotated[int, Parameter(help="The same seed gives the same result.")]
 
 SystemFile = Annotated[Path, Parameter(help="The system, a TOML file (see: rota schema).")]
 TraceFile = Annotated[Path, Parameter(help="The trace, a parquet file (from: rota trace import).")]
+Kind = Annotated[str | None, Parameter(help="Of a fleet: a server of this kind.")]
 Output = Annotated[Path, Parameter(alias="-o")]
 OptionalOutput = Annotated[Path | None, Parameter(alias="-o")]
 TextOutput = Annotated[Path | None, Parameter(alias="-o", allow_leading_hyphen=True)]  # for -, standard output

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import rota
-from rota.cli.one_server import read_server
+from rota.cli.one_server import server_of
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
 from rota.cli.outputs import check_output
-from rota.cli.parameters import Force, Json, OptionalOutput, Seed, SystemFile, WorkloadName
+from rota.cli.parameters import Force, Json, Kind, OptionalOutput, Seed, SystemFile, WorkloadName
 
 if TYPE_CHECKING:
     from rota.tuning import TuningProgress
@@ -20,13 +20,15 @@ def tune(
     *,
     output: OptionalOutput = None,
     force: Force = False,
+    kind: Kind = None,
     load: float | None = None,
     workload: WorkloadName = None,
     jobs: int | None = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Finds the best queue-driven rota by simulation: the queues choose a set of jobs and hold it. It never stops a job.
+    """Finds the best queue-driven rota by simulation: the queues choose a set of jobs and hold it. It never stops a job. Of a fleet, for
+    a server of --kind with the part of the arrivals that the best split of the load sends it.
 
     What is printed was measured on jobs that the search has not seen.
 
@@ -43,7 +45,7 @@ def tune(
     check_output(output, force)
     if load is not None and workload is not None:
         raise rota.BadSpec([rota.Problem("--load", "does not go with --workload, whose jobs come when they come", load)])
-    system = read_server(file)
+    system = server_of(file, kind)
     if load is not None:
         system = system.scaled(load=load)
     if workload is not None:

@@ -1,10 +1,12 @@
 """Chooses an `MSR`: candidates from `capacity`, weights, switching routes and switching rate tuned by `analysis`."""
 
 from rota.design.balanced import MeanResponse, balanced_beside
-from rota.design.design import Design, Objective, balanced_policy, break_even_setup_rate, design_policy, find_design
+from rota.design.design import Design, Objective, balanced_policy, break_even_setup_rate, find_design
+from rota.design.entry import design_policy
 from rota.design.fairness import ResponseLimits
 from rota.design.fleet_bounds import FleetBounds, fleet_bounds
 from rota.design.improved import design_improved
+from rota.design.of_fleet import DesignOfFleet, Servers, find_fleet_design
 from rota.design.partly_pinned import design_partly_pinned
 from rota.design.pinned import PinnedDesign, design_pinned, find_pinned
 from rota.design.split import design_split
@@ -15,11 +17,13 @@ from rota.design.words import explain_design
 
 __all__ = [
     "Design",
+    "DesignOfFleet",
     "FleetBounds",
     "MeanResponse",
     "Objective",
     "PinnedDesign",
     "ResponseLimits",
+    "Servers",
     "SwitchingRate",
     "TuneProgress",
     "Yardstick",
@@ -35,6 +39,7 @@ __all__ = [
     "explain_design",
     "fast_switching_limit",
     "find_design",
+    "find_fleet_design",
     "find_pinned",
     "fleet_bounds",
     "largest_stable_switching_rate",

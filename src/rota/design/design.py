@@ -186,24 +186,7 @@ def _ways(route: RouteChoice | None, opening: Opening | None) -> Ways:
 
 @with_parameters_of(find_design)
 def design_policy(*arguments: Any, **options: Any) -> MSR:
-    """A good MSR policy for a system; sizes are taken as exponential.
-
-    `preemption` and `setup_rate` are the system's unless given. `load`: the answer of `rota.system_load`, if it is known already.
-    `objective="close"`, the default: candidates next to each other, so that a switch changes few jobs, or one schedule alone, chosen and
-    tuned on E[T] (`rota.design.close`); some seconds for large servers too. `objective="load"`: the paper's design, candidates and weights
-    that balance the loads of the types (Eq. optimization, solved to optimality), in a loop in lexicographic order, with the best switching
-    rate. `objective="response-time"`: from there on everything is tuned on E[T], never for the worse. `objective="p95"`: a close rota
-    whose switching rate has the least exact 95 % quantile of the response time over all jobs. `max_response_time`, as `{"train": 5.0}`,
-    limits E[T_i] of some types, not with "load" or "p95"; `Infeasible` if no policy that keeps the limits was found.
-
-    `near`: rotas to begin with too, such as those for another load (with objective "close" or "p95").
-
-    `switching_rate` is kept if given; None means: choose it, `by` the exact E[T] (default where that is estimated to fit the time limit),
-    the prediction or a bound. `route`, `opening`: how an nMSR moves between schedules, see `rota.MSR`; with objective "load", "random"
-    orders by `seed`, "search" the best by prediction; tuning starts from what is given. `time_limit_s` is for all of it: what would take
-    longer is left out, or done by the prediction.
-    `rota.design.find_design` also says what was. For arrivals that are not Poisson see `rota.design.bursts`.
-    """
+    """A good MSR policy for one server (`rota.design_policy`)."""
     return find_design(*arguments, **options).policy
 
 

@@ -178,7 +178,7 @@ class System(HasJobTypes):
         return write_toml(self)
 
 
-FOR_A_FLEET = "a fleet has rota.system_load, rota.design_pinned and rota.design_split, and fleet.server(kind) is one of its servers"
+FOR_A_FLEET = "a fleet has rota.system_load, rota.design_policy and rota.analyze, and fleet.server(kind) is one of its servers"
 
 
 def check_system(system: object) -> None:

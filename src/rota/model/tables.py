@@ -153,8 +153,8 @@ def parts_from_dict(raw: dict[str, Any]) -> tuple[System, LiveSettings]:
     """The system, and the settings of the `live` table."""
     if "servers" in raw:
         rule = (
-            "are several servers, and this takes one, in a [server] table: of the commands `rota plan`, `capacity`, "
-            "`simulate`, `compare` and `sweep` take a fleet"
+            "are several servers, and this takes one, in a [server] table: of the commands `rota plan`, `capacity`, `schedules`, "
+            "`design`, `analyze`, `tune`, `simulate`, `compare` and `sweep` take a fleet"
         )
         raise BadSpec([Problem("servers", rule if "server" not in raw else SERVER_OR_SERVERS)])
     problems: list[Problem] = []

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rota.arrays import Array, Int
-from rota.display import html_table, html_title, jobs_together, per_cent
+from rota.display import html_table, html_title
 from rota.errors import BadSpec, Problem
 from rota.model import Fleet, System
 from rota.policy.msr import MSR
 from rota.policy.pinned import Pinned
-from rota.policy.split import checked_policies
+from rota.policy.split import checked_policies, turning_row
 
 __all__ = ["PartlyPinned"]
 
@@ -91,18 +91,9 @@ class PartlyPinned:
 
     def rows(self, fleet: Fleet) -> list[tuple[str, str, str]]:
         """In words: kind, servers, jobs together; of servers that turn, every schedule of their rota with its part of the time."""
-        found = self.pinned.rows(fleet)
-        for c, policy in enumerate(self.policies):
-            if policy is None or not self.turning[c]:
-                continue
-            here = np.flatnonzero(fleet.runs[c])
-            turns = []
-            for row, weight in zip(policy.candidates, policy.weights, strict=True):
-                full = np.zeros(len(fleet.names), dtype=np.int64)
-                full[here] = row
-                turns.append(f"{per_cent(float(weight))} {jobs_together(full, fleet.names)}")
-            found.append((fleet.kinds[c], f"{self.turning[c]:,}", "turns: " + "; ".join(turns)))
-        return found
+        turning = zip(self.turning.tolist(), self.policies, strict=True)
+        turns = [turning_row(fleet, c, n, rota) for c, (n, rota) in enumerate(turning) if n and rota is not None]
+        return [*self.pinned.rows(fleet), *turns]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PartlyPinned):

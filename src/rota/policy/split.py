@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rota.arrays import Array
+from rota.display import jobs_together, per_cent
 from rota.errors import BadSpec, Problem
 from rota.model import Fleet, System
 from rota.policy.msr import MSR
 
-__all__ = ["Split", "checked_policies"]
+__all__ = ["Split", "checked_policies", "turning_row"]
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -48,6 +49,10 @@ class Split:
             raise BadSpec([Problem("split", rule, self.split.shape)])
         return fleet.server(c, fleet.arrival_rate * self.split[c] / fleet.count[c])
 
+    def rows(self, fleet: Fleet) -> list[tuple[str, str, str]]:
+        """In words: kind, servers, and the schedules of their rota with their parts of the time."""
+        return [turning_row(fleet, c, int(fleet.count[c]), rota) for c, rota in enumerate(self.policies) if rota is not None]
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Split):
             return NotImplemented
@@ -65,3 +70,14 @@ def checked_policies(policies: object) -> tuple[MSR | None, ...]:
     if not isinstance(policies, Iterable) or not all(policy is None or isinstance(policy, MSR) for policy in policies):
         raise BadSpec([Problem("policies", "must be a list with a rota.MSR, or None, for each kind of server", policies)])
     return tuple(policies)
+
+
+def turning_row(fleet: Fleet, c: int, servers: int, rota: MSR) -> tuple[str, str, str]:
+    """Servers of a kind that turn, in words: kind, servers, every schedule of their rota with its part of the time."""
+    here = np.flatnonzero(fleet.runs[c])
+    turns = []
+    for row, weight in zip(rota.candidates, rota.weights, strict=True):
+        full = np.zeros(len(fleet.names), dtype=np.int64)
+        full[here] = row
+        turns.append(f"{per_cent(float(weight))} {jobs_together(full, fleet.names)}")
+    return fleet.kinds[c], f"{servers:,}", "turns: " + "; ".join(turns)
