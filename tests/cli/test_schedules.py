@@ -76,7 +76,7 @@ def test_a_fleet(capsys):
     fleet = rota.read_system(FLEET)
     assert main(["schedules", FLEET, "--maximal", "--json"]) == 0
     kinds = json.loads(capsys.readouterr().out)["kinds"]
-    assert list(kinds) == fleet.kinds
+    assert tuple(kinds) == fleet.kinds
     for kind, listed in kinds.items():
         assert listed["schedules"] == rota.list_schedules(fleet.server(kind), maximal=True).tolist()
     assert main(["schedules", FLEET, "--count", "--kind", "gpu"]) == 0

@@ -68,6 +68,6 @@ def test_a_server_of_a_fleet(capsys):
     """Of a fleet a server of one kind is tuned, with its part of the arrivals; which kind must be said."""
     fleet = str(EXAMPLES / "fleet.toml")
     assert main(["tune", fleet, "--kind", "gpu", "--jobs", "20000", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["names"] == rota.read_system(fleet).server("gpu").names
+    assert json.loads(capsys.readouterr().out)["names"] == list(rota.read_system(fleet).server("gpu").names)
     assert main(["tune", fleet]) == 2
     assert "--kind: is missing: this file is of a fleet, and this takes one server (kinds: small, gpu)" in capsys.readouterr().err
