@@ -115,7 +115,7 @@ def draw(rows: list[dict[str, Any]], path: Path, load: float) -> None:
     dash = alt.StrokeDash("curve:N", scale=alt.Scale(domain=curves, range=[[1, 0]] * 7 + [[5, 4]]), title=None, legend=legend)
     base = alt.Chart(data).encode(x, y, colour)
     settled = base.transform_filter("datum.settled").mark_point(filled=True, opacity=1, size=30)
-    hollow = base.transform_filter("!datum.settled").mark_point(filled=True, opacity=1, size=30, fill="white", strokeWidth=1.5)
+    hollow = base.transform_filter("!datum.settled").mark_point(filled=False, opacity=1, size=30, fill="white", strokeWidth=1.5)
     panel = (base.mark_line().encode(dash) + settled + hollow).properties(width=210, height=260)
     chart = panel.facet(alt.Column("policy:N", sort=list(POLICIES), title=None))
     save_chart(styled(chart, f"The paper's example on many servers at load {load:g}", "mean size 1; both axes logarithmic"), path)
