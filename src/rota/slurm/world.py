@@ -43,7 +43,7 @@ class Node:
 class SlurmJob:
     """A job that has not ended, or a task of an array. Times are seconds since 1970; None if Slurm gives none."""
 
-    id: str  # 17, or 17_3 for the third task of an array
+    id: str  # 17, 17_3 for the third task of an array, or 17+1 for the second part of a heterogeneous job
     state: str  # PD, R, S, CG …
     reason: str
     asks: Amounts
@@ -65,7 +65,7 @@ class SlurmJob:
 
 def in_order(job: SlurmJob) -> tuple[float, int, int]:
     """A key that sorts jobs by the time they came, and those of one second by their numbers."""
-    number, _, task = job.id.partition("_")
+    number, _, task = job.id.replace("+", "_").partition("_")
     return job.submitted, int(number), int(task or 0)
 
 
