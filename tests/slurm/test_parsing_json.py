@@ -1,7 +1,7 @@
 """What Slurm's commands print with --json is the same data as their text.
 
-`recorded/` has what Slurm 22.05 printed of one cluster at one moment, as JSON (the fields that Rota reads, and two of the ended jobs) and as text. The files
-`newer-*.json` are written by hand, in the form of later versions.
+`recorded/` has what Slurm 22.05 printed of one cluster at one moment, as text and as JSON (of that, the fields that Rota reads, and two of
+the ended jobs). The files `newer-*.json` are written by hand, in the form of later versions.
 """
 
 import json

@@ -25,6 +25,7 @@ __all__ = ["SlurmClient", "commands_for"]
 
 _TOGETHER = 200  # jobs in one command
 _LONG = 1000  # jobs in a queue that is read as text
+_ACCOUNTING = "JobID,State,Submit,Eligible,Start,End,ElapsedRaw,Timelimit,ReqTRES,AllocTRES,NNodes"
 _NODES = ("scontrol", "show", "node", "--details")
 _OUT_OF_REACH = re.compile(
     r"unable to contact|connection (refused|timed out)|connect failure|timed out on send|socket timed|transport", re.I
@@ -88,6 +89,11 @@ class SlurmClient:
             complaints += self._tell("\n".join(part) + "\n")
         return complaints
 
+    def accounting(self, since: str, partition: str | None) -> str:
+        """What `sacct -P` prints of the jobs since this time (2026-07-01T00:00:00); an error where there is no slurmdbd."""
+        words = ["sacct", "-P", "--allusers", "--allocations", "--duplicates", f"--starttime={since}", f"--format={_ACCOUNTING}"]
+        return self._run([*words, *([f"--partition={partition}"] if partition else [])], SLURM_TIME_FORMAT="standard")
+
     def config(self) -> str:
         """What `scontrol show config` prints."""
         return self._run(["scontrol", "show", "config"])
@@ -101,18 +107,18 @@ class SlurmClient:
             raise NotOperator(f"{errors[0]}: run Rota as SlurmUser, as root, or as an operator (sacctmgr)")
         return errors
 
-    def _run(self, words: Sequence[str]) -> str:
-        done = self._call(words)
+    def _run(self, words: Sequence[str], **environment: str) -> str:
+        done = self._call(words, **environment)
         if done.returncode:
             said = (done.stderr or done.stdout).strip().splitlines() or [f"exit code {done.returncode}"]
             kind = Unreachable if any(_OUT_OF_REACH.search(line) for line in said) else SlurmError
             raise kind(f"{words[0]} failed: {'; '.join(said[:3])}")
         return done.stdout
 
-    def _call(self, words: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:
+    def _call(self, words: Sequence[str], text: str = "", **more: str) -> subprocess.CompletedProcess[str]:
         self.calls += 1
-        environment = {**os.environ, "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C.UTF-8"}
-        environment = {name: value for name, value in environment.items() if not name.startswith(("SQUEUE_", "SCONTROL_"))}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("SQUEUE_", "SCONTROL_", "SACCT_"))}
+        environment |= {"SLURM_TIME_FORMAT": "%s", "LC_ALL": "C.UTF-8", **more}
         try:
             return subprocess.run(
                 words, input=text, env=environment, capture_output=True, text=True, errors="replace", timeout=self.time_limit_s

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-__all__ = ["Action", "Amounts", "Cluster", "Do", "Node", "SlurmJob", "Snapshot", "in_order"]
+from rota.errors import BadSpec, Problem
+
+__all__ = ["Action", "Amounts", "Cluster", "Do", "Node", "SlurmJob", "Snapshot", "in_order", "nodes_in"]
 
 _NO_GRES: Mapping[str, int] = {}
 _WORKING = frozenset({"IDLE", "MIXED", "ALLOCATED", "COMPLETING"})
@@ -37,6 +39,15 @@ class Node:
         """Whether jobs can be started on it: not down, drained, reserved for maintenance, or out of reach."""
         base, *flags = self.state.split("+")
         return base in _WORKING and set(flags) <= {"COMPLETING", "CLOUD", "DYNAMIC_NORM"}
+
+
+def nodes_in(nodes: Sequence[Node], partition: str | None) -> list[Node]:
+    """The nodes of a partition (None: all); `BadSpec` if there is none."""
+    found = [node for node in nodes if partition is None or partition in node.partitions]
+    if not found:
+        known = sorted({name for node in nodes for name in node.partitions if name})
+        raise BadSpec([Problem("--partition", f"has no nodes (there are: {', '.join(known) or 'none'})", partition)])
+    return found
 
 
 @dataclass(frozen=True)
