@@ -134,7 +134,7 @@ def _compare(given: argparse.Namespace) -> None:
 
 
 def _simulate(given: argparse.Namespace) -> None:
-    """EASY, which knows how long jobs take, and Rota's policy on the simulated cluster, at most one look in 0.2 s."""
+    """EASY, which expects a job to take the mean of its type, and Rota's policy on the simulated cluster; a look every 0.2 s."""
     from rota.policy import PlanFile, as_policy
 
     workload = WORKLOADS[given.workload]
