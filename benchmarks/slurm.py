@@ -4,6 +4,7 @@
 once, one under sched/backfill, one under Rota. It prints the mean response time as the jobs noted it, the lag that was measured, and what
 a simulated cluster with this lag predicts for the same jobs. Jobs are `sleep`, so the CPUs that they ask for are those of the nodes, not
 those of this machine. Slurm knows a time limit for each job, twice its running time, rounded up to minutes; Rota does not use it.
+`--simulate 0.4`: no Slurm, only the same jobs on the simulated cluster with this lag, under EASY backfilling and under Rota.
 `--pending 10000`: memory, time per cycle and RPCs per second with that many held jobs. Needs root and Slurm.
 """
 
@@ -86,8 +87,12 @@ def run(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--interval", type=float, default=1.0, help="seconds between two looks of the controller")
     parser.add_argument("--no-wake", action="store_true", help="Rota looks once per interval, not when a job has ended")
     parser.add_argument("--together", action="store_true", help="all seeds at the same time, each on clusters of its own")
+    parser.add_argument("--simulate", type=float, metavar="LAG", help="only simulate, with this lag in seconds; needs no Slurm")
     parser.add_argument("--pending", type=int, default=10_000, help="0: leave that part out")
     given = parser.parse_args(arguments)
+    if given.simulate is not None:
+        _simulate(given)
+        return
     sys.path.append(str(Path(__file__).parents[1] / "tests"))
     from slurm.cluster import missing
 
@@ -128,29 +133,52 @@ def _compare(given: argparse.Namespace) -> None:
     print(f"mean       {means[0]:9.2f} {means[1]:7.2f} {means[1] / means[0]:6.3f} {means[2]:10.2f} {'':6} {means[3]:7.2f}")
 
 
-def _one_seed(workload: Workload, plan: Any, given: argparse.Namespace, seed: int) -> tuple[float, float, float, float]:
-    """The same jobs under backfill and under Rota, at the same time; and simulated."""
+def _simulate(given: argparse.Namespace) -> None:
+    """EASY, which expects a job to take the mean of its type, and Rota's policy on the simulated cluster; a look every 0.2 s."""
+    from rota.policy import PlanFile, as_policy
+
+    workload = WORKLOADS[given.workload]
+    system = workload.system(given.load, given.scale)
+    print(f"{given.workload}: simulated with a lag of {given.simulate:g} s; mean response times in s")
+    print(f"{'seed':>4} {'jobs':>5} {'EASY':>9} {'Rota':>7} {'ratio':>6}", flush=True)
+    rows = list[list[float]]()
+    for seed in range(given.first_seed, given.first_seed + given.seeds):
+        drawn = _drawn(system, workload.nodes, given.minutes, seed)
+        plans = (PlanFile(system, as_policy(name, system)) for name in ("easy", given.policy))
+        rows.append([_mean_simulated(workload, plan, drawn, 0.2, given.simulate) for plan in plans])
+        print(f"{seed:>4} {len(drawn.times):>5} {rows[-1][0]:9.2f} {rows[-1][1]:7.2f} {rows[-1][1] / rows[-1][0]:6.3f}", flush=True)
+    easy, ours = np.array(rows).mean(axis=0)
+    print(f"mean       {easy:9.2f} {ours:7.2f} {ours / easy:6.3f}")
+
+
+def _mean_simulated(workload: Workload, plan: Any, drawn: Drawn, interval_s: float, lag_s: float) -> float:
+    """The mean response time of these jobs on a simulated cluster."""
     from rota.slurm.simulated import PlayedJob, play
     from rota.slurm.world import Amounts, Node
 
-    drawn = _drawn(plan.system, workload.nodes, given.minutes, seed)
-    with ThreadPoolExecutor(2) as both:
-        slurm, rota = (both.submit(_played, workload, drawn, one, given.interval, not given.no_wake) for one in (None, plan))
-        (backfill, _), (ours, beat) = slurm.result(), rota.result()
-    nodes = [
-        Node(f"n{k + 1}", Amounts(workload.cpus, workload.memory_mb, workload.gres), Amounts(), "IDLE", ("main",))
-        for k in range(workload.nodes)
-    ]
+    has = Amounts(workload.cpus, workload.memory_mb, workload.gres)
+    nodes = [Node(f"n{k + 1}", has, Amounts(), "IDLE", ("main",)) for k in range(workload.nodes)]
     jobs = [
         PlayedJob(str(k + 1), float(at), Amounts(*workload.asks[kind]), float(size))
         for k, (at, kind, size) in enumerate(zip(*drawn, strict=True))
     ]
+    return float((play(plan, nodes, jobs, interval_s=interval_s, lag_s=lag_s)[1] - drawn.times).mean())
+
+
+def _one_seed(workload: Workload, plan: Any, given: argparse.Namespace, seed: int) -> tuple[float, float, float, float]:
+    """The same jobs under backfill and under Rota, at the same time; and simulated."""
+    drawn = _drawn(plan.system, workload.nodes, given.minutes, seed)
+    with ThreadPoolExecutor(2) as both:
+        slurm, rota = (both.submit(_played, workload, drawn, one, given.interval, not given.no_wake) for one in (None, plan))
+        (backfill, _), (ours, beat) = slurm.result(), rota.result()
     lag = beat["lag_s"]
     predicted, without = (
-        float((play(plan, nodes, jobs, interval_s=step, lag_s=delay)[1] - drawn.times).mean())
+        _mean_simulated(workload, plan, drawn, step, delay)
         for step, delay in ((given.interval if given.no_wake else 0.2, lag), (0.02, 0.0))
     )
-    found = f"{seed:>4} {len(jobs):>5} {backfill:9.2f} {ours:7.2f} {ours / backfill:6.3f} {predicted:10.2f} {lag:6.2f} {without:7.2f}"
+    found = (
+        f"{seed:>4} {len(drawn.times):>5} {backfill:9.2f} {ours:7.2f} {ours / backfill:6.3f} {predicted:10.2f} {lag:6.2f} {without:7.2f}"
+    )
     print(found, flush=True)
     return backfill, ours, predicted, without
 

@@ -10,11 +10,15 @@ from rota.policy import FirstFit, PlanFile
 from rota.slurm.amounts import in_plan_units
 from rota.slurm.cluster_plan import cluster_plan
 from rota.slurm.controller import Controller
+from rota.slurm.errors import SlurmError
 from rota.slurm.proposal import fleet_from_jobs, node_kinds, resources_of
+from rota.slurm.recent import recent_jobs
 from rota.slurm.shadow import Shadow, as_if_marked
 from rota.slurm.simulated import PlayedJob, SimulatedCluster
 from rota.slurm.views import count_jobs, explain
+from rota.slurm.watchdog import release_all
 from rota.slurm.world import Amounts, Do
+from rota.traces import open_trace
 from slurm.small_cluster import ASKS, SYSTEM, jobs_of, nodes_of, plan_of
 
 
@@ -35,6 +39,71 @@ def test_nodes_of_one_kind():
     assert [kind.name for kind in kinds] == ["64cpus-977g-4gpu", "8cpus-16g"]
     with pytest.raises(rota.BadSpec, match="there are: main"):
         node_kinds(nodes, "night")
+
+
+class _Recent:
+    """A client whose accounting and configuration are given; without accounting, sacct fails as it does without slurmdbd."""
+
+    def __init__(self, accounting=None, jobcomp=None):
+        self._accounting, self._jobcomp = accounting, jobcomp
+
+    def accounting(self, since, partition):
+        if self._accounting is None:
+            raise SlurmError("sacct failed: Slurm accounting storage is disabled")
+        return self._accounting
+
+    def config(self):
+        return f"JobCompLoc = {self._jobcomp}\nJobCompType = jobcomp/{'filetxt' if self._jobcomp else 'none'}\n"
+
+
+SACCT = """JobID|State|Submit|Eligible|Start|End|ElapsedRaw|Timelimit|ReqTRES|AllocTRES|NNodes
+7|COMPLETED|2026-07-01T10:00:00|2026-07-01T10:00:00|2026-07-01T10:00:10|2026-07-01T10:01:10|60|02:00:00|cpu=2,mem=4G,node=1|cpu=2,mem=4G,node=1|1
+"""
+ENDED = (
+    "JobId={} UserId=a(1) GroupId=a(1) Name=x JobState=COMPLETED Partition={} TimeLimit=60 StartTime=2026-07-01T10:00:00 EndTime={}"
+    " NodeList=n1 NodeCnt=1 ProcCnt=4 WorkDir=/ ReservationName= Tres=cpu=4,mem=2G,node=1,billing=4 Account= QOS= WcKey= Cluster=x"
+    " SubmitTime=2026-07-01T09:59:00 EligibleTime=2026-07-01T09:59:00 DerivedExitCode=0:0 ExitCode=0:0 \n"
+)
+
+
+def test_recent_jobs_are_from_the_best_source(tmp_path):
+    """sacct before the file of ended jobs before the queue; of the file, the partition and the days; not for nodes with gres."""
+    ended, ask = tmp_path / "jobcomp.txt", {"days": 30000 / 24, "source": None, "gres": False}
+    lines = [("1", "main", "2026-07-01T10:05:00"), ("2", "other", "2026-07-01T10:05:00"), ("3", "main", "1999-07-01T10:05:00")]
+    ended.write_text("".join(ENDED.format(*line) for line in lines), encoding="utf-8")
+    found, said = recent_jobs(_Recent(SACCT, ended), "main", tmp_path, **ask)
+    assert (open_trace(found).demand.tolist(), said.partition(",")[0]) == ([[2, 4]], "sacct")
+    found, said = recent_jobs(_Recent(None, ended), "main", tmp_path, **ask)
+    assert open_trace(found).demand.tolist() == [[4, 2]]
+    assert len(open_trace(found)) == 1
+    assert str(ended) in said
+    for client, gres in ((_Recent(None, ended), True), (_Recent(), False), (_Recent(None, tmp_path / "none"), False)):
+        found, said = recent_jobs(client, "main", tmp_path, **ask | {"gres": gres})
+        assert found is None
+        assert "accounting storage is disabled" in said
+    with pytest.raises(SlurmError, match="cannot be read"):
+        recent_jobs(_Recent(None, tmp_path / "none"), "main", tmp_path, **ask | {"source": "jobcomp"})
+    with pytest.raises(rota.BadSpec, match="--days"):
+        recent_jobs(_Recent(), "main", tmp_path, **ask | {"days": 0.0})
+
+
+def test_a_partition_that_is_none():
+    """What is asked of a partition that no node is in is an error, not an empty answer."""
+    cluster = SimulatedCluster(nodes_of(2))
+    for ask in (count_jobs, lambda found, name: explain(found, "1", name)):
+        with pytest.raises(rota.BadSpec, match="there are: main"):
+            ask(cluster.read(), "night")
+    with pytest.raises(rota.BadSpec, match="there are: main"):
+        release_all(cluster, "night")
+
+
+def test_a_task_of_an_array_is_named():
+    """The number of an array alone is not a job: the error names its tasks."""
+    cluster = SimulatedCluster(nodes_of(1))
+    for id in ("7_1", "7_2", "17_1"):
+        cluster.submit(PlayedJob(id, 0.0, ASKS[0], 5.0))
+    with pytest.raises(rota.BadSpec, match=r"has 2 tasks or parts.*\(7_1, 7_2\)"):
+        explain(cluster.read(), "7")
 
 
 def test_every_job_has_a_type_that_encloses_it():

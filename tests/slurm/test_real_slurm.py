@@ -167,9 +167,14 @@ def test_two_kinds_of_nodes(tmp_path):
 
 
 def test_the_watchdog_releases_everything(empty_cluster, tmp_path):
-    """No controller is heard of: the watchdog gives held jobs to Slurm's own scheduler, and they run."""
+    """The controller is killed in the middle: the watchdog gives the jobs it held to Slurm's own scheduler, and all of them run once."""
     cluster, notes = empty_cluster, Notes(tmp_path / "notes")
-    ids = submit_mixed(cluster, notes, 6, *HELD, longest=1.0)
+    with controlled(cluster, tmp_path, "first-fit") as controller:
+        ids = submit_mixed(cluster, notes, 30, *HELD)
+        cluster.wait_for("some ends", lambda: len(notes.ends()) >= 3)
+        controller.send_signal(signal.SIGKILL)
+        controller.wait(10)
+    assert "JobHeldUser" in cluster.run("squeue", "-h", "-o", "%r")
     words = ("watch", "--partition", "main", "--limit", "2", "--interval", "0.5", "--heartbeat", str(tmp_path / "beat.json"))
     process = start_rota(cluster, tmp_path, *words)
     try:
@@ -210,7 +215,8 @@ def test_a_job_that_has_ended_is_not_requeued(empty_cluster, tmp_path):
 
 
 def test_people_stay_in_charge(empty_cluster, tmp_path):
-    """A job that an administrator holds stays held; a dependency, two nodes and an array are done; explain and status say what is."""
+    """A job that an administrator holds stays held; a dependency, two nodes, an array and a job of two parts are done; explain and status
+    say what is."""
     cluster, notes = empty_cluster, Notes(tmp_path / "notes")
     with controlled(cluster, tmp_path, "first-fit"):
         cluster.wait_for("the controller", (tmp_path / "beat.json").exists)
@@ -221,7 +227,8 @@ def test_people_stay_in_charge(empty_cluster, tmp_path):
         after = cluster.submit(notes.command(0.3), *HELD, "--mem=500", f"--dependency=afterok:{first}")
         both = cluster.submit(notes.command(0.3), *HELD, "--nodes=2", "--ntasks=2", "--mem=500")
         cluster.submit(notes.command(0.3), *HELD, "--array=1-3", "--mem=500")
-        cluster.wait_for("the ends", lambda: len(notes.ends()) == 6)
+        cluster.run("sbatch", "--output=/dev/null", "--export=NONE", *HELD, "--mem=500", "--wrap", notes.command(0.3), ":", "--mem=600")
+        cluster.wait_for("the ends", lambda: len(notes.ends()) == 7)
         said = run_rota(cluster, "explain", str(held), "--partition", "main").stdout
         status = run_rota(cluster, "status", "--partition", "main", "--heartbeat", str(tmp_path / "beat.json")).stdout
     assert "held by an administrator" in said
@@ -319,7 +326,7 @@ def test_propose_a_plan(empty_cluster, tmp_path):
     """`rota slurm plan` writes a server like the nodes, with types from the jobs in the queue, that Rota can read."""
     cluster, notes = empty_cluster, Notes(tmp_path / "notes")
     submit_mixed(cluster, notes, 6, *HELD, "--time=1")
-    ask = ("plan", "--partition", "main", "--output", str(tmp_path / "found.toml"))
+    ask = ("plan", "--partition", "main", "--source", "queue", "--output", str(tmp_path / "found.toml"))
     (tmp_path / "found.toml").write_text("precious", encoding="utf-8")
     assert run_rota(cluster, *ask).returncode == 2
     assert (tmp_path / "found.toml").read_text(encoding="utf-8") == "precious"
@@ -329,3 +336,17 @@ def test_propose_a_plan(empty_cluster, tmp_path):
     assert system.count.tolist() == [4]
     assert system.capacity.tolist() == [[8, 15.625]]
     assert sorted(system.demand[:, 0].tolist()) == [1, 2, 4]
+
+
+def test_propose_a_plan_from_jobs_that_have_ended(empty_cluster, tmp_path):
+    """Without slurmdbd sacct has nothing: `rota slurm plan` reads the file of ended jobs; a source that has none is an error."""
+    cluster, notes = empty_cluster, Notes(tmp_path / "notes")
+    submit_mixed(cluster, notes, 6, longest=1.0)
+    wait_until_empty(cluster, tmp_path)
+    done = run_rota(cluster, "plan", "--partition", "main", "--output", str(tmp_path / "found.toml"))
+    assert done.returncode == 0, done.stderr
+    assert f"recent jobs: {cluster.directory}/jobcomp.txt" in done.stderr
+    assert {1, 2, 4} <= set(rota.read_system(tmp_path / "found.toml").demand[:, 0].tolist())
+    done = run_rota(cluster, "plan", "--partition", "main", "--source", "sacct")
+    assert done.returncode == 1
+    assert "accounting storage is disabled" in done.stderr

@@ -36,6 +36,8 @@ def plan(
     *,
     partition: Partition = None,
     trace: Path | None = None,
+    source: Literal["sacct", "jobcomp", "queue"] | None = None,
+    days: float = 30.0,
     types: int = 8,
     one_node: Flag = False,
     output: OptionalOutput = None,
@@ -47,7 +49,12 @@ def plan(
     Parameters
     ----------
     trace
-        Recent jobs (from: rota trace import of what sacct prints). Without it, the jobs that Slurm has in its memory now.
+        Recent jobs (from: rota trace import of what sacct prints), in place of those that Rota finds itself.
+    source
+        Where recent jobs are from: sacct, the file of jobcomp/filetxt, or the queue as it is now. If not given, the first of them that
+        has jobs.
+    days
+        How many days back sacct and jobcomp are read.
     types
         At most so many job types.
     one_node
@@ -55,16 +62,26 @@ def plan(
     output
         The TOML file to write; standard output if not given.
     """
+    from tempfile import TemporaryDirectory
+
     from rota.model.spec import write_toml
     from rota.slurm.client import SlurmClient
     from rota.slurm.proposal import node_kinds, propose, resources_of
+    from rota.slurm.recent import recent_jobs
 
     if output is not None:
         check_output(output, force)
+    if trace is not None and source is not None:
+        raise rota.BadSpec([rota.Problem("--source", "says where jobs are from, and so does --trace: give one of them", source)])
     client = SlurmClient()
     snapshot = client.read()
     kinds = node_kinds(snapshot.nodes, partition)
-    proposal = propose(kinds, snapshot, partition, trace, types=types)
+    with TemporaryDirectory() as folder:
+        found_in = "the trace"
+        if trace is None:
+            has_gres = len(resources_of(kinds)) > 2
+            trace, found_in = recent_jobs(client, partition, Path(folder), days=days, source=source, gres=has_gres)
+        proposal = propose(kinds, snapshot, partition, trace, types=types)
     alone = one_node or proposal.fleet.servers == 1
     found = proposal.fleet.server(0) if alone else proposal.fleet
     text = write_toml(found)
@@ -77,6 +94,7 @@ def plan(
             {"nodes": list(kind.nodes), "cpus": kind.has.cpus, "memory_mb": kind.has.memory_mb, "gres": kind.has.gres} for kind in kinds
         ]
         answer = {"kinds": parts, "types": list(found.names), "load": load, "jobs": proposal.jobs, "left_out": proposal.left_out}
+        answer["source"] = found_in
         print_json({**answer, "output": None if output is None else str(output), "toml": text})
     elif output is None:
         print(text, end="")
@@ -85,6 +103,7 @@ def plan(
     if alone and len(kinds) > 1:
         remark(f"this is one node of kind {kinds[0].name}, with its share of the arrivals")
     left = f"; {proposal.left_out} jobs have no type, and would be left to Slurm" if proposal.left_out else ""
+    remark(f"recent jobs: {found_in}")
     remark(f"{len(found.names)} types from {proposal.jobs:,} jobs, load {load:.3g}{left}")
     if trace is not None and (unknown := [name for name in resources_of(kinds) if name not in found.resources]):
         remark(
@@ -92,6 +111,8 @@ def plan(
         )
     if load >= 1:
         remark("the load is not below 1, so rota plan refuses it: correct the rates and sizes, which are rough, or give a longer --trace")
+    elif output is not None:
+        remark(f"next: read {output}, then rota plan {output} makes the plan and its page")
 
 
 @slurm.command

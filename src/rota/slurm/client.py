@@ -2,6 +2,9 @@
 
 One cycle of the controller is two questions (squeue, scontrol show node) and at most one `scontrol` that gets all changes as lines on its
 standard input. slurmctld has one RPC per question, and one or two per job that is changed.
+
+Answers are read as JSON where Slurm has that for both questions (not in 22.05, whose scontrol knows no --json), and as text elsewhere. A
+long queue is always read as text, which is a tenth as long.
 """
 
 from __future__ import annotations
@@ -13,18 +16,22 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 
-from rota.slurm.errors import NoSlurm, NotOperator, SlurmError, Unreachable
+from rota.slurm.errors import NoSlurm, NotOperator, SlurmError, UnknownOutput, Unreachable
 from rota.slurm.parsing import job_format, parse_jobs, parse_nodes
-from rota.slurm.world import Action, Do, Snapshot
+from rota.slurm.parsing_json import jobs_from_json, nodes_from_json
+from rota.slurm.world import Action, Do, Node, SlurmJob, Snapshot
 
 __all__ = ["SlurmClient", "commands_for"]
 
 _TOGETHER = 200  # jobs in one command
+_LONG = 1000  # jobs in a queue that is read as text
+_ACCOUNTING = "JobID,State,Submit,Eligible,Start,End,ElapsedRaw,Timelimit,ReqTRES,AllocTRES,NNodes"
+_NODES = ("scontrol", "show", "node", "--details")
 _OUT_OF_REACH = re.compile(
     r"unable to contact|connection (refused|timed out)|connect failure|timed out on send|socket timed|transport", re.I
 )
 _REFUSED = re.compile(r"permission denied|invalid user id", re.I)
-_ID = re.compile(r"\d+(_\d+)?")
+_ID = re.compile(r"\d+([_+]\d+)?")
 _NODE_NAME = re.compile(r"[\w.-]+")
 _NOTE = re.compile(r"[\w:.,=/+-]*")  # words on scontrol's standard input cannot be quoted
 
@@ -36,13 +43,41 @@ class SlurmClient:
         self.time_limit_s = time_limit_s
         self.calls = 0  # commands that were run
         self.updates = 0  # changes that were asked for: about as many RPCs
+        self._json: bool | None = None  # whether answers are read as JSON; None: not asked yet
+        self._last = 0  # jobs that the last answer had
 
     def read(self) -> Snapshot:
         """The cluster now: jobs first, so that what is allocated is at least as new as they are."""
+        if self._json is None:
+            self._json = self._knows_json()
+        try:
+            jobs, nodes = self.read_json() if self._json and self._last <= _LONG else self.read_text()
+        except UnknownOutput:
+            if not self._json:
+                raise
+            self._json = False  # a form of a later Slurm, or a list that was cut off: the text says it too
+            jobs, nodes = self.read_text()
+        self._last = len(jobs)
+        return Snapshot(nodes, jobs, time.time())
+
+    def read_text(self) -> tuple[tuple[SlurmJob, ...], tuple[Node, ...]]:
+        """Jobs and nodes, by what every Slurm prints."""
         nonce = secrets.token_hex(4)
         jobs = parse_jobs(self._run(["squeue", "--noheader", "--array", "--all", "--Format", job_format(nonce)]), nonce)
-        nodes = parse_nodes(self._run(["scontrol", "show", "node", "--details", "--oneliner"]))
-        return Snapshot(nodes, jobs, time.time())
+        return jobs, parse_nodes(self._run([*_NODES, "--oneliner"]))
+
+    def read_json(self) -> tuple[tuple[SlurmJob, ...], tuple[Node, ...]]:
+        """Jobs and nodes, by JSON."""
+        return jobs_from_json(self._run(["squeue", "--all", "--json"])), nodes_from_json(self._run([*_NODES, "--json"]))
+
+    def _knows_json(self) -> bool:
+        """Whether scontrol answers in a JSON that Rota reads; where it does, squeue does too."""
+        try:
+            return bool(nodes_from_json(self._run([*_NODES, "--json"])))
+        except (NoSlurm, Unreachable):
+            raise
+        except SlurmError:
+            return False
 
     def carry_out(self, actions: Sequence[Action]) -> list[str]:
         """Does all of it that is possible, and returns what Slurm complained about: the next snapshot shows what came of it."""
@@ -53,6 +88,11 @@ class SlurmClient:
             self.updates += sum(1 + line.count(",") for line in part)
             complaints += self._tell("\n".join(part) + "\n")
         return complaints
+
+    def accounting(self, since: str, partition: str | None) -> str:
+        """What `sacct -P` prints of the jobs since this time (2026-07-01T00:00:00); an error where there is no slurmdbd."""
+        words = ["sacct", "-P", "--allusers", "--allocations", "--duplicates", f"--starttime={since}", f"--format={_ACCOUNTING}"]
+        return self._run([*words, *([f"--partition={partition}"] if partition else [])], SLURM_TIME_FORMAT="standard")
 
     def config(self) -> str:
         """What `scontrol show config` prints."""
@@ -67,18 +107,18 @@ class SlurmClient:
             raise NotOperator(f"{errors[0]}: run Rota as SlurmUser, as root, or as an operator (sacctmgr)")
         return errors
 
-    def _run(self, words: Sequence[str]) -> str:
-        done = self._call(words)
+    def _run(self, words: Sequence[str], **environment: str) -> str:
+        done = self._call(words, **environment)
         if done.returncode:
             said = (done.stderr or done.stdout).strip().splitlines() or [f"exit code {done.returncode}"]
             kind = Unreachable if any(_OUT_OF_REACH.search(line) for line in said) else SlurmError
             raise kind(f"{words[0]} failed: {'; '.join(said[:3])}")
         return done.stdout
 
-    def _call(self, words: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:
+    def _call(self, words: Sequence[str], text: str = "", **more: str) -> subprocess.CompletedProcess[str]:
         self.calls += 1
-        environment = {**os.environ, "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C.UTF-8"}
-        environment = {name: value for name, value in environment.items() if not name.startswith(("SQUEUE_", "SCONTROL_"))}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("SQUEUE_", "SCONTROL_", "SACCT_"))}
+        environment |= {"SLURM_TIME_FORMAT": "%s", "LC_ALL": "C.UTF-8", **more}
         try:
             return subprocess.run(
                 words, input=text, env=environment, capture_output=True, text=True, errors="replace", timeout=self.time_limit_s

@@ -22,7 +22,7 @@ from rota.model.live import LiveSettings, live_settings
 from rota.policy import FleetPlanFile, PlanFile, policy_name
 from rota.simulation.fleet.policy import FleetPolicy, as_fleet_policy
 from rota.slurm.amounts import in_plan_units
-from rota.slurm.world import Amounts, Node
+from rota.slurm.world import Amounts, Node, nodes_in
 
 __all__ = ["AnyPlan", "ClusterPlan", "KindOfNode", "cluster_plan"]
 
@@ -71,10 +71,7 @@ class ClusterPlan:
 
     def check_nodes(self, nodes: Sequence[Node], partition: str | None) -> dict[str, int]:
         """The same; `BadSpec`, with what is too small, if a type of the plan can run on none of them."""
-        of_partition = [node for node in nodes if partition is None or partition in node.partitions]
-        if not of_partition:
-            known = sorted({name for node in nodes for name in node.partitions})
-            raise BadSpec([Problem("--partition", f"has no nodes (there are {known})", partition)])
+        of_partition = nodes_in(nodes, partition)
         found = self.nodes(of_partition, None)
         there = np.array([self.kinds[c].types >= 0 for c in sorted(set(found.values()))], dtype=bool).reshape(-1, len(self.types.names))
         homeless = [self.types.names[i] for i in np.flatnonzero(~there.any(axis=0))]

@@ -9,8 +9,8 @@ job_submit.lua that does so for a whole partition. Rota keeps what it did in the
     rota:left:WHY           left to Slurm's own scheduler
 
 Slurm's scheduler has the jobs that no type of the plan encloses, those with dependencies, reservations, features or nodes of their own, and
-those that need several nodes or a whole one. A job that an administrator holds (`scontrol hold`) and a job whose user changed the comment
-are not touched.
+those that need several nodes or a whole one, or have several parts (heterogeneous jobs). A job that an administrator holds (`scontrol
+hold`) and a job whose user changed the comment are not touched.
 """
 
 from __future__ import annotations
@@ -83,6 +83,8 @@ def _pending(job: SlurmJob) -> Standing:
 
 def why_not_typed(job: SlurmJob) -> str:
     """Why Rota cannot decide about a waiting job, whatever its demand: '' if it can."""
+    if "+" in job.id:
+        return "heterogeneous"
     if job.dependency:
         return "dependency"
     if job.reservation:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from rota.slurm.errors import UnknownOutput
 from rota.slurm.world import Amounts, Node, SlurmJob
 
-__all__ = ["JOB_FIELDS", "job_format", "parse_gres", "parse_jobs", "parse_nodes", "parse_tres"]
+__all__ = ["JOB_FIELDS", "asks_of", "job_format", "parse_gres", "parse_jobs", "parse_nodes", "parse_tres", "text_of"]
 
 # Fields of squeue -O, and how wide they are at most.
 JOB_FIELDS: Mapping[str, int] = {
@@ -73,20 +73,20 @@ def _job(parts: list[str], record: str) -> SlurmJob:
         return SlurmJob(
             id=f["jobarrayid"],
             state=f["statecompact"],
-            reason=_text(f["reason"]),
-            asks=_asks(f["tres-alloc"], f["tres-per-node"], f["tres-per-job"]),
+            reason=text_of(f["reason"]),
+            asks=asks_of(f["tres-alloc"], f["tres-per-node"], f["tres-per-job"]),
             nodes=int(f["numnodes"].split("-")[0] or 1),
-            node=_text(f["nodelist"]),
+            node=text_of(f["nodelist"]),
             partition=f["partition"],
             priority=int(f["prioritylong"] or 0),
             submitted=float(f["submittime"]),
             begins=None if f["starttime"] in _NOTHING else float(f["starttime"]),
-            dependency=_text(f["dependency"]),
-            reservation=_text(f["reservation"]),
-            wanted_node=_text(f["reqnodes"]),
-            features=_text(f["feature"]),
+            dependency=text_of(f["dependency"]),
+            reservation=text_of(f["reservation"]),
+            wanted_node=text_of(f["reqnodes"]),
+            features=text_of(f["feature"]),
             exclusive=f["oversubscribe"] in ("NO", "EXCLUSIVE"),
-            comment=_text(f["comment"]),
+            comment=text_of(f["comment"]),
             restarts=int(f["restartcnt"] or 0),
             time_limit_s=_limit(f["timelimit"]),
         )
@@ -94,7 +94,8 @@ def _job(parts: list[str], record: str) -> SlurmJob:
         raise UnknownOutput(f"squeue printed a job that Rota cannot read ({error}): {record[:300]!r}") from None
 
 
-def _text(field: str) -> str:
+def text_of(field: str) -> str:
+    """The field; nothing where Slurm writes that there is nothing."""
     return "" if field in _NOTHING else field
 
 
@@ -125,7 +126,7 @@ def parse_tres(text: str) -> Amounts:
 
 
 @lru_cache(maxsize=4096)  # many jobs ask for the same
-def _asks(tres: str, per_node: str, per_job: str) -> Amounts:
+def asks_of(tres: str, per_node: str, per_job: str) -> Amounts:
     """What a job asks for. Slurm counts generic resources in its TRES only where it accounts for them, so the request is read too."""
     found = parse_tres(tres)
     return Amounts(found.cpus, found.memory_mb, found.gres or parse_gres(per_node) or parse_gres(per_job))

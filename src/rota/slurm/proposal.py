@@ -1,8 +1,8 @@
 """`rota slurm plan`: the nodes of a cluster as kinds of servers, recent jobs as job types.
 
 Nodes of a partition with the same CPUs, memory and generic resources are of one kind. Types, rates and sizes come from a trace (`rota trace
-import` reads what sacct prints). Without one they come from the jobs that Slurm has in its memory now; these are few, so the rates are
-rough.
+import` reads what sacct prints), or from the recent jobs of `rota.slurm.recent`. Without those they come from the jobs that Slurm has in
+its memory now; these are few, so the rates are rough.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rota.arrays import Array, Bool
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import Fleet
 from rota.slurm.amounts import in_plan_units
-from rota.slurm.world import Amounts, Node, SlurmJob, Snapshot
+from rota.slurm.world import Amounts, Node, SlurmJob, Snapshot, nodes_in
 
 __all__ = ["NodeKind", "Proposal", "fleet_from_jobs", "node_kinds", "propose", "resources_of"]
 
@@ -55,12 +55,8 @@ class Proposal:
 def node_kinds(nodes: Sequence[Node], partition: str | None) -> list[NodeKind]:
     """The kinds of nodes of a partition, that with the most CPUs first."""
     found = defaultdict[tuple[int, int, tuple[tuple[str, int], ...]], list[Node]](list)
-    for node in nodes:
-        if partition is None or partition in node.partitions:
-            found[node.has.cpus, node.has.memory_mb, tuple(sorted(node.has.gres.items()))].append(node)
-    if not found:
-        known = sorted({name for node in nodes for name in node.partitions if name})
-        raise BadSpec([Problem("--partition", f"has no nodes (there are: {', '.join(known) or 'none'})", partition)])
+    for node in nodes_in(nodes, partition):
+        found[node.has.cpus, node.has.memory_mb, tuple(sorted(node.has.gres.items()))].append(node)
     kinds = [NodeKind(alike[0].has, tuple(node.name for node in alike)) for alike in found.values()]
     return sorted(kinds, key=lambda kind: -kind.cpus)
 

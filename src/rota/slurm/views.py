@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rota.errors import BadSpec, Problem
 from rota.slurm.marks import MARK, Where, standing_of, why_not_typed
-from rota.slurm.world import Snapshot, in_order
+from rota.slurm.world import Snapshot, in_order, nodes_in
 
 __all__ = ["Explained", "count_jobs", "explain"]
 
@@ -23,6 +23,7 @@ class Explained:
 
 def count_jobs(snapshot: Snapshot, partition: str | None) -> dict[str, int]:
     """The jobs of a partition by where they are; `foreign` ones are Slurm's."""
+    nodes_in(snapshot.nodes, partition)
     jobs = [job for job in snapshot.jobs if partition is None or job.partition == partition]
     counts = Counter(standing_of(job, partition).where for job in jobs)
     return {where.value: counts[where] for where in Where}
@@ -30,8 +31,12 @@ def count_jobs(snapshot: Snapshot, partition: str | None) -> dict[str, int]:
 
 def explain(snapshot: Snapshot, id: str, partition: str | None = None) -> Explained:
     """Why a job does not run, or where it does."""
+    nodes_in(snapshot.nodes, partition)
     job = next((job for job in snapshot.jobs if job.id == id), None)
     if job is None:
+        if tasks := [job.id for job in snapshot.jobs if job.id.startswith((f"{id}_", f"{id}+"))]:
+            some = ", ".join(tasks[:3]) + (" …" if len(tasks) > 3 else "")
+            raise BadSpec([Problem("JOBID", f"has {len(tasks)} tasks or parts: ask for one of them ({some})", id)])
         raise BadSpec([Problem("JOBID", "there is no such job in the queue: it has ended, or never was (sacct knows)", id)])
     at = standing_of(job, partition)
     if at.where == Where.FOREIGN:

@@ -13,7 +13,7 @@ from pathlib import Path
 from rota.slurm.errors import Unreachable
 from rota.slurm.marks import MARK, Where, standing_of
 from rota.slurm.running import read_heartbeat
-from rota.slurm.world import Action, Cluster, Do, Snapshot
+from rota.slurm.world import Action, Cluster, Do, Snapshot, nodes_in
 
 __all__ = ["release_all", "to_release", "watch"]
 
@@ -47,6 +47,7 @@ def release_all(
 ) -> int:
     """Releases everything, and waits for CPUs for suspended jobs up to a time limit; how many jobs are still Rota's."""
     end, released = time.monotonic() + time_limit_s, 0
+    nodes_in(cluster.read().nodes, partition)  # a name that is none would release nothing
     while True:
         actions, later = to_release(cluster.read(), partition, why)
         for at in range(0, len(actions), _TOGETHER):
@@ -78,9 +79,12 @@ def watch(
         age = time.time() - (beat.at if beat is not None else began if not once else 0.0)
         if age > limit_s:
             if not alarmed:
-                log_line(f"no controller for {min(age, 1e6):.0f} s (limit {limit_s:g} s): its jobs go to Slurm's own scheduler")
+                heard = "heard of" if beat is None else f"for {age:.0f} s (limit {limit_s:g} s)"
+                log_line(f"no controller {heard}: its jobs go to Slurm's own scheduler")
             try:
-                actions, _ = to_release(cluster.read(), partition, "no-controller")
+                snapshot = cluster.read()
+                nodes_in(snapshot.nodes, partition)
+                actions, _ = to_release(snapshot, partition, "no-controller")
                 for at in range(0, len(actions), _TOGETHER):
                     cluster.carry_out(actions[at : at + _TOGETHER])
                 if actions:

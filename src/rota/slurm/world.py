@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-__all__ = ["Action", "Amounts", "Cluster", "Do", "Node", "SlurmJob", "Snapshot", "in_order"]
+from rota.errors import BadSpec, Problem
+
+__all__ = ["Action", "Amounts", "Cluster", "Do", "Node", "SlurmJob", "Snapshot", "in_order", "nodes_in"]
 
 _NO_GRES: Mapping[str, int] = {}
 _WORKING = frozenset({"IDLE", "MIXED", "ALLOCATED", "COMPLETING"})
@@ -39,11 +41,20 @@ class Node:
         return base in _WORKING and set(flags) <= {"COMPLETING", "CLOUD", "DYNAMIC_NORM"}
 
 
+def nodes_in(nodes: Sequence[Node], partition: str | None) -> list[Node]:
+    """The nodes of a partition (None: all); `BadSpec` if there is none."""
+    found = [node for node in nodes if partition is None or partition in node.partitions]
+    if not found:
+        known = sorted({name for node in nodes for name in node.partitions if name})
+        raise BadSpec([Problem("--partition", f"has no nodes (there are: {', '.join(known) or 'none'})", partition)])
+    return found
+
+
 @dataclass(frozen=True)
 class SlurmJob:
     """A job that has not ended, or a task of an array. Times are seconds since 1970; None if Slurm gives none."""
 
-    id: str  # 17, or 17_3 for the third task of an array
+    id: str  # 17, 17_3 for the third task of an array, or 17+1 for the second part of a heterogeneous job
     state: str  # PD, R, S, CG …
     reason: str
     asks: Amounts
@@ -65,7 +76,7 @@ class SlurmJob:
 
 def in_order(job: SlurmJob) -> tuple[float, int, int]:
     """A key that sorts jobs by the time they came, and those of one second by their numbers."""
-    number, _, task = job.id.partition("_")
+    number, _, task = job.id.replace("+", "_").partition("_")
     return job.submitted, int(number), int(task or 0)
 
 
