@@ -22,6 +22,8 @@ from rota.model.workload import CHUNK, Chunk
 
 __all__ = ["Jobs", "PoissonArrivals", "initial_jobs", "what_is_left"]
 
+_FIRST = 1 << 11  # jobs of the first chunk, where the stream is the same however it is cut: a short run needs no more
+
 
 @dataclass(frozen=True)
 class PoissonArrivals:
@@ -38,19 +40,20 @@ class PoissonArrivals:
         keep, alias = _alias(system.arrival_rate / total)
         means = 1.0 / system.service_rate
         exponential = all(isinstance(size, Exponential) for size in system.sizes)
-        now = 0.0
+        now, count = 0.0, min(_FIRST, self.chunk) if exponential else self.chunk  # sizes of several laws depend on how jobs are cut
         while True:
             # Drawn by numpy and not in the compiled loop: numba crashes on a Ctrl-C while it unpacks a generator.
-            times, kinds = gaps.standard_exponential(self.chunk), np.empty(self.chunk, dtype=np.int64)
-            now = _fill(times, kinds, marks.random(self.chunk), now, total, keep, alias)
+            times, kinds = gaps.standard_exponential(count), np.empty(count, dtype=np.int64)
+            now = _fill(times, kinds, marks.random(count), now, total, keep, alias)
             if exponential:
-                sizes = lengths.standard_exponential(self.chunk) * means[kinds]
+                sizes = lengths.standard_exponential(count) * means[kinds]
             else:
-                sizes = np.empty(self.chunk)
+                sizes = np.empty(count)
                 for i, size in enumerate(system.sizes):
                     of_type = kinds == i
                     sizes[of_type] = size.sample(lengths, int(of_type.sum()))
             yield Chunk(times, kinds, sizes, sizes)
+            count = min(2 * count, self.chunk)
 
 
 def initial_jobs(system: System, seed: np.random.SeedSequence) -> tuple[Int, Array]:
