@@ -47,7 +47,7 @@ from rota.simulation.tally import BATCH_BEGAN, CLOSED, LIMIT, SHIFT, SWITCHED, C
 __all__ = ["Rates", "Run", "new_server"]
 
 _LOG = 1 << 16
-_FEW_ROWS, _FEW_JOBS = 256, 1 << 13  # batches, and jobs, for which there is room to begin with
+_FEW_ROWS = 256  # batches for which there is room to begin with
 
 
 def new_server(K: int, *, logging: bool) -> Server:
@@ -243,7 +243,7 @@ class Run:
         free = int(server.numbers[UNUSED])
         if free >= arriving:
             return
-        need = max(2 * have, have + arriving - free, _FEW_JOBS)
+        need = max(2 * have, have + arriving - free, 1024)
 
         jobs = new_places(need)
         moved_to(jobs, self._jobs)

@@ -22,14 +22,17 @@ from rota.model.workload import CHUNK, Chunk
 
 __all__ = ["Jobs", "PoissonArrivals", "initial_jobs", "what_is_left"]
 
-_FIRST = 1 << 11  # jobs of the first chunk, where the stream is the same however it is cut: a short run needs no more
-
 
 @dataclass(frozen=True)
 class PoissonArrivals:
-    """Poisson arrivals of each type, sizes of its distribution: the own workload of a system without bursts. Without end."""
+    """Poisson arrivals of each type, sizes of its distribution: the own workload of a system without bursts. Without end.
+
+    `first`: jobs of the first chunk, if not `chunk`; each next one is twice as long, up to `chunk`. So a short run does not draw more jobs
+    than it needs. It goes for exponential sizes only, of which the stream is the same however it is cut.
+    """
 
     chunk: int = CHUNK
+    first: int | None = None
 
     def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
         """Chunks of jobs, for ever."""
@@ -40,7 +43,7 @@ class PoissonArrivals:
         keep, alias = _alias(system.arrival_rate / total)
         means = 1.0 / system.service_rate
         exponential = all(isinstance(size, Exponential) for size in system.sizes)
-        now, count = 0.0, min(_FIRST, self.chunk) if exponential else self.chunk  # sizes of several laws depend on how jobs are cut
+        now, count = 0.0, min(self.first or self.chunk, self.chunk) if exponential else self.chunk
         while True:
             # Drawn by numpy and not in the compiled loop: numba crashes on a Ctrl-C while it unpacks a generator.
             times, kinds = gaps.standard_exponential(count), np.empty(count, dtype=np.int64)
