@@ -105,15 +105,18 @@ class View:
         self.words = np.array([0, *(word for _, one in items for word in one[1])], dtype=np.int64)
         self.address = address_of(self.words)
         self._shorter: View | None = None
+        self._function: Any = None
 
     def set_code(self, function: Any) -> None:
         """Compiles a function of numba for this view, `function(view) -> float`, and puts its address into word 0, for `call_code`."""
+        if function is self._function:
+            return
         if (self.type,) not in function.overloads:
             function.compile((self.type,))
         code = function.overloads[(self.type,)]
         if code.signature.return_type != nb.types.float64:
             raise TypeError(f"{function.__name__} returns {code.signature.return_type}, not a float")
-        self.words[0] = code.library.get_pointer_to_function(code.fndesc.llvm_func_name)
+        self.words[0], self._function = code.library.get_pointer_to_function(code.fndesc.llvm_func_name), function
 
     def without(self, last: str) -> View:
         """The same words, read as those of a view that does not have the last field."""

@@ -10,6 +10,7 @@ from fleets import two_kinds
 from rota.report import fleet_plan_html, fleet_schedules, fleet_split, means_against_servers
 from rota.report.fleet_charts import schedules_of_fleet
 from rota.report.plan_files import is_plan
+from valid_charts import valid_charts
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,11 @@ def test_one_file(page, tmp_path):
     path = tmp_path / "plan.html"
     path.write_text(page, encoding="utf-8")
     assert is_plan(path)
+
+
+def test_its_charts_are_valid(page):
+    """Altair, which does not check charts while it makes a page, finds nothing wrong with them."""
+    assert valid_charts(page)
 
 
 def test_its_numbers(plan, page):

@@ -13,6 +13,7 @@ import rota
 from rota.report import plan_html
 from rota.study.plan_optimum import Optimum
 from systems import paper_example
+from valid_charts import valid_charts
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +31,11 @@ def page(plan):
 def visible(page: str) -> str:
     """The page without its scripts and styles."""
     return re.sub(r"<(script|style)>.*?</\1>", "", page, flags=re.DOTALL)
+
+
+def test_its_charts_are_valid(page):
+    """Altair, which does not check charts while it makes a page, finds nothing wrong with them."""
+    assert valid_charts(page) == ["policies", "rota", "tails", "loads"]
 
 
 def test_the_answer_comes_first(plan, page):

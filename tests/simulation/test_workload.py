@@ -32,6 +32,15 @@ def test_poisson_arrivals():
     assert (jobs.estimates == jobs.sizes).all()
 
 
+def test_a_short_first_chunk():
+    """Chunks grow from the first one to the usual length, and the jobs are the same to the bit as in chunks of one length."""
+    parts = list(islice(PoissonArrivals(1000, first=100).chunks(SYSTEM, np.random.SeedSequence(0)), 6))
+    assert [len(part.times) for part in parts] == [100, 200, 400, 800, 1000, 1000]
+    whole = first(SYSTEM, 3500, 1000)
+    for columns, expected in zip(zip(*parts, strict=True), whole, strict=True):
+        assert (np.concatenate(columns) == expected).all()
+
+
 def test_sizes_have_their_distribution():
     """Each type's sizes come from its own distribution."""
     system = rota.System([1], [[1], [1]], [1, 1], sizes=[rota.Deterministic(mean=3.0), rota.Empirical(values=(1.0, 2.0))])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -146,6 +147,7 @@ def _no_policy(value: object) -> BadSpec:
     return BadSpec([Problem("policy", f"must be a policy: {', '.join(known)}, rota.Custom", value)])
 
 
+@cache
 def _load(place: str) -> Any:
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)

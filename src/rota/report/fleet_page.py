@@ -13,6 +13,7 @@ from rota.policy import PartlyPinned, Pinned, Split, fleet_plan_file_to_json
 from rota.report.fleet_charts import fleet_schedules, fleet_split, means_against_servers
 from rota.report.page_parts import chart_place, html_table, means_side_by_side, plus_minus, value, whole_page
 from rota.report.plan_files import fleet_plan_file
+from rota.report.save import unchecked
 from rota.study.fleet_words import (
     above_words,
     baseline_words,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["fleet_plan_html"]
 
 
+@unchecked()
 def fleet_plan_html(plan: FleetPlan, *, source: str = "the fleet", command: str | None = None, spec: str | None = None) -> str:
     """The page. `source`: the file's name; `command`: what repeats the plan; `spec`: the file's text, made from the fleet if absent."""
     pinned = plan.recommended.policy if isinstance(plan.recommended.policy, Pinned) else None

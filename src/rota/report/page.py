@@ -14,6 +14,7 @@ from rota.report.against import response_times_against_load
 from rota.report.distributions import ccdf_table, response_time_ccdf
 from rota.report.packing import schedules
 from rota.report.page_parts import chart_place, html_table, plus_minus, policies_side_by_side, value, whole_page
+from rota.report.save import unchecked
 from rota.study.plan_choice import title_of
 from rota.study.plan_objective import time_words
 from rota.study.plan_words import beside_the_paper, in_three, recommendation
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["plan_html"]
 
 
+@unchecked()
 def plan_html(plan: Plan, *, source: str = "the system", command: str | None = None, spec: str | None = None) -> str:
     """The page. `source`: the file's name; `command`: what repeats the plan; `spec`: the file's text, made from the system if absent."""
     charts = {

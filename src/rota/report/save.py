@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -15,7 +15,7 @@ from typing import Any
 from rota.arguments import whole_file
 from rota.errors import BadSpec, Problem
 
-__all__ = ["FORMATS", "PAGE_POLICY", "chart_html", "chart_script", "library_script", "save_chart"]
+__all__ = ["FORMATS", "PAGE_POLICY", "chart_html", "chart_script", "library_script", "save_chart", "unchecked"]
 
 FORMATS = ("html", "svg", "png", "pdf", "json")
 _PPI = 144
@@ -77,9 +77,18 @@ def chart_html(charts: Sequence[Any], title: str) -> str:
 """
 
 
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """Within, and in a function that it decorates, altair does not check what charts are made of, which takes longer than to make them."""
+    from altair.utils.schemapi import debug_mode
+
+    with debug_mode(False):
+        yield
+
+
 def chart_script(chart: Any, element: str) -> str:
     """What draws a chart into the element of this id, in a page that has the `library_script`."""
-    spec = chart.to_dict()
+    spec = chart.to_dict(validate=False)  # of every chart of a page a test checks it
     spec.pop("$schema", None)  # an address, which the page must not load; the mode is given instead
     text = json.dumps(spec, ensure_ascii=False).replace("</", "<\\/")
     return f'vegaEmbed("#{element}", {text}, {{"mode": "vega-lite", "renderer": "svg", "actions": false}}).catch(console.error);'

@@ -85,8 +85,8 @@ def result_of(runs: Sequence[Measured], about: About, elapsed: float, *, interru
     growing = np.mean([run.growing for run in runs], axis=0) >= _MANY_GROW
     unfinished, arrived = sum(run.unfinished for run in runs), sum(run.arrived for run in runs)
     total_time, jobs = float(lengths.sum()), sum(run.jobs for run in runs)
-    counts = rows[:, :, COUNT]
-    counted = counts.sum(axis=0)
+    counts, totals = rows[:, :, COUNT], rows.sum(axis=0)
+    counted = totals[:, COUNT]
     area = areas[:, PRESENT].sum(axis=0)
     comes = (arrived > 0) | (system.arrival_rate > 0) & (not finite)
     few = comes & ((counted - unfinished < FEWEST) | (_expected(about, counted) < FEWEST))
@@ -98,13 +98,13 @@ def result_of(runs: Sequence[Measured], about: About, elapsed: float, *, interru
     type_hidden = np.where(unknown, np.nan, hidden)
 
     def per_job(column: int) -> Array:
-        return np.asarray(np.divide(rows[:, :, column].sum(axis=0), counted, out=np.full(K, np.nan), where=counted > 0))
+        return np.asarray(np.divide(totals[:, column], counted, out=np.full(K, np.nan), where=counted > 0))
 
     def overall(column: int) -> float:
         return overall_hidden * float(rows[:, :, column].sum() / counted.sum()) if counted.sum() > 0 else np.nan
 
     jobs_done, sums = counts.sum(axis=1), rows[:, :, RESPONSE].sum(axis=1)
-    histogram = np.sum([run.histogram for run in runs], axis=0)
+    histogram = sum((run.histogram for run in runs[1:]), start=runs[0].histogram)
     parts = np.concatenate([run.segments for run in runs])
     busy = areas[:, SERVED].sum(axis=0) / total_time if total_time > 0 else np.full(K, np.nan)
     response = per_job(RESPONSE)
@@ -161,7 +161,7 @@ def result_of(runs: Sequence[Measured], about: About, elapsed: float, *, interru
         simulated_time=sum(run.simulated_time for run in runs),
         events=rates.events,
         time_s=elapsed,
-        totals=np.stack([counted, rows[:, :, RESPONSE].sum(axis=0), area, np.full(K, total_time)]),
+        totals=np.stack([counted, totals[:, RESPONSE], area, np.full(K, total_time)]),
         batches=np.column_stack([jobs_done[over], sums[over], spans, rows[over][:, :, RESPONSE] @ system.service_rate]),
         fingerprint=f"{sum(run.fingerprint for run in runs) % (1 << 64):016x}",
         log=about.log,

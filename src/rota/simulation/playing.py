@@ -29,6 +29,7 @@ _SHORT = 5.0  # mean sizes that warm-up takes at least; if it is shorter, the ru
 _PATIENCE_S = 0.2  # how long the engine runs on between two checks for progress and Ctrl-C
 _AFTER = 0.25  # more jobs, relative to those that count, that may come until those that count are done
 _PIECE = 256  # jobs, of these
+_FIRST = 1 << 11  # jobs that are drawn to begin with
 
 
 class Playing:
@@ -59,7 +60,7 @@ class Playing:
             check=check,
             first_look=first_look,
         )
-        self._stream = _Stream(checked_chunks(workload or SystemArrivals(), system, self.measuring.workload_seed))
+        self._stream = _Stream(checked_chunks(workload or SystemArrivals(first=_FIRST), system, self.measuring.workload_seed))
         self._start = start
         self._from_full = start is None and workload is None and _is_short(system, jobs if first_look is None else first_look)
         self._begun = False

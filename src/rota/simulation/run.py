@@ -47,6 +47,7 @@ from rota.simulation.tally import BATCH_BEGAN, CLOSED, LIMIT, SHIFT, SWITCHED, C
 __all__ = ["Rates", "Run", "new_server"]
 
 _LOG = 1 << 16
+_FEW_ROWS = 256  # batches for which there is room to begin with
 
 
 def new_server(K: int, *, logging: bool) -> Server:
@@ -66,6 +67,13 @@ def new_server(K: int, *, logging: bool) -> Server:
         times=np.full(TIMES, np.inf),
         log=np.empty((_LOG if logging else 0, 4)),
     )
+
+
+def _longer(values: Array, length: int) -> Array:
+    """The same values, with zeros behind them."""
+    longer = np.zeros((length, *values.shape[1:]))
+    longer[: len(values)] = values
+    return longer
 
 
 class Rates(NamedTuple):
@@ -276,10 +284,8 @@ class Run:
         tally, need = self.tally, max(jobs, 0) // self.batch_jobs + 1
         if len(tally.rows) >= need:
             return
-        fresh = new_tally(len(self.system.names), max(need, 2 * len(tally.rows)))
-        for old, new in ((tally.rows, fresh.rows), (tally.areas, fresh.areas), (tally.span, fresh.span)):
-            new[: len(old)] = old
-        self.tally = tally._replace(rows=fresh.rows, areas=fresh.areas, span=fresh.span)
+        more = max(need, 2 * len(tally.rows), _FEW_ROWS)
+        self.tally = tally._replace(**{name: _longer(getattr(tally, name), more) for name in ("rows", "areas", "span")})
 
     def _make_log(self) -> None:
         need = 4 * self.present + 64
@@ -328,6 +334,7 @@ class Run:
         present[self.server.unused[: self.server.numbers[UNUSED]]] = False
         present &= (self.state.sequence >= 0) & (self.state.sequence < self.tally.numbers[LIMIT])
         jobs = np.flatnonzero(present)
+        jobs = jobs[np.argsort(self.state.sequence[jobs])]  # added in this order, whatever their places
         here = self._jobs[jobs]
         kinds, ages, position = here["kind"], self.now - here["arrival"], here["position"]
         left = np.where(position >= 0, self._left_at(position), here["remaining"])
@@ -345,7 +352,7 @@ class Run:
     def take_histogram(self) -> Counts:
         """What the histograms counted since the last call."""
         flat = self.tally.buckets.reshape(-1)
-        places = np.flatnonzero(flat)
+        places = np.flatnonzero(flat != 0)  # of truth values six times faster than of numbers
         counts = flat[places]
         flat[places] = 0
         return Counts(places, counts)

@@ -26,15 +26,16 @@ _EVENTS = 1 << 16  # of the phases of a process, followed at a time
 class SystemArrivals:
     """The model's own workload: arrivals by the processes of the types, sizes of their distributions. Without end.
 
-    If all types are Poisson, these are the jobs of `PoissonArrivals`.
+    If all types are Poisson, these are the jobs of `PoissonArrivals`, with its `first` chunk.
     """
 
     chunk: int = CHUNK
+    first: int | None = None
 
     def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
         """Chunks of about so many jobs, for ever."""
         if not system.bursty:
-            yield from PoissonArrivals(self.chunk).chunks(system, seed)
+            yield from PoissonArrivals(self.chunk, self.first).chunks(system, seed)
             return
         streams = [
             _Stream(process, float(rate), child) if rate > 0 else None

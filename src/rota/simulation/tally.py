@@ -6,6 +6,7 @@ relative to its lower end: quantiles read off its middle are right to 0.8 %, at 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -127,6 +128,7 @@ def buckets_of(values: Array) -> Int:
     return np.asarray(np.clip((codes >> (52 - _BITS)) - _OFFSET + 1, 0, BUCKETS - 1), dtype=np.int64)
 
 
+@cache
 def bucket_values() -> Array:
     """The middle of each bucket; zero for the first."""
     codes = (np.arange(BUCKETS - 1, dtype=np.int64) + _OFFSET) << (52 - _BITS)

@@ -25,9 +25,14 @@ __all__ = ["Jobs", "PoissonArrivals", "initial_jobs", "what_is_left"]
 
 @dataclass(frozen=True)
 class PoissonArrivals:
-    """Poisson arrivals of each type, sizes of its distribution: the own workload of a system without bursts. Without end."""
+    """Poisson arrivals of each type, sizes of its distribution: the own workload of a system without bursts. Without end.
+
+    `first`: jobs of the first chunk, if not `chunk`; each next one is twice as long, up to `chunk`. So a short run does not draw more jobs
+    than it needs. It goes for exponential sizes only, of which the stream is the same however it is cut.
+    """
 
     chunk: int = CHUNK
+    first: int | None = None
 
     def chunks(self, system: System, seed: np.random.SeedSequence) -> Iterator[Chunk]:
         """Chunks of jobs, for ever."""
@@ -38,19 +43,20 @@ class PoissonArrivals:
         keep, alias = _alias(system.arrival_rate / total)
         means = 1.0 / system.service_rate
         exponential = all(isinstance(size, Exponential) for size in system.sizes)
-        now = 0.0
+        now, count = 0.0, min(self.first or self.chunk, self.chunk) if exponential else self.chunk
         while True:
             # Drawn by numpy and not in the compiled loop: numba crashes on a Ctrl-C while it unpacks a generator.
-            times, kinds = gaps.standard_exponential(self.chunk), np.empty(self.chunk, dtype=np.int64)
-            now = _fill(times, kinds, marks.random(self.chunk), now, total, keep, alias)
+            times, kinds = gaps.standard_exponential(count), np.empty(count, dtype=np.int64)
+            now = _fill(times, kinds, marks.random(count), now, total, keep, alias)
             if exponential:
-                sizes = lengths.standard_exponential(self.chunk) * means[kinds]
+                sizes = lengths.standard_exponential(count) * means[kinds]
             else:
-                sizes = np.empty(self.chunk)
+                sizes = np.empty(count)
                 for i, size in enumerate(system.sizes):
                     of_type = kinds == i
                     sizes[of_type] = size.sample(lengths, int(of_type.sum()))
             yield Chunk(times, kinds, sizes, sizes)
+            count = min(2 * count, self.chunk)
 
 
 def initial_jobs(system: System, seed: np.random.SeedSequence) -> tuple[Int, Array]:
