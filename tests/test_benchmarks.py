@@ -3,9 +3,8 @@
 import importlib
 import pkgutil
 
-import pytest
-
 import benchmarks
+import pytest
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(benchmarks.__path__) if not module.name.startswith("_"))
 
