@@ -44,7 +44,8 @@ def optimal(
     exponential
         Take every size as exponential with its mean. Needed where a size is of another distribution.
     truncation
-        Count at most so many jobs: one number for all types, or one for each. Enlarged until the table found is near the bound on all policies if not given.
+        Count at most so many jobs: one number for all types, or one for each. Enlarged until
+        the table found is near the bound on all policies if not given.
     accuracy
         How near to the bound on all policies, relative to the mean.
     memory_limit

@@ -29,7 +29,8 @@ class Adaptive(Policy):
 
     A schedule s weighs v(s) = Σ c_i min(s_i, Q_i) Q_i, with the `importance` c of each type. A goal is *full* while the jobs present of its
     types, at most `cap` times its slots of each, need at least the part `full` of what its slots need of the most loaded resource. The
-    goal is kept while it is full and no other full one of `goals` (n, K) weighs more than 1 + hold·v^(−1/10) times as much. Capacity is kept for jobs of the goal that wait, unless
+    goal is kept while it is full and no other full one of `goals` (n, K) weighs more than 1 + hold·v^(−1/10) times as much.
+    Capacity is kept for jobs of the goal that wait, unless
     they weigh at most `waive`. While no goal is full, jobs start wherever they fit. By `order`, of several types that may start the
     one of largest weight comes first, or that of the oldest job.
 
