@@ -501,7 +501,7 @@ class Adaptive:
         return self._start(view, run, weights, None, []), math.inf
 
     def _is_full(self, goal: Sequence[int], present: Sequence[int], most: float) -> bool:
-        have = sum(p * q for p, q, n in zip(self.need, present, goal, strict=True) if n > 0)
+        have = sum(p * min(float(q), self.policy.cap * n) for p, q, n in zip(self.need, present, goal, strict=True) if n > 0)
         if self.policy.full == math.inf:
             return False
         return most > self.long or have >= self.policy.full * sum(p * n for p, n in zip(self.need, goal, strict=True)) * (1 - 1e-12)

@@ -71,7 +71,11 @@ class Unstable(RotaError):
 
 
 class NotConverged(RotaError):
-    """An iteration ended before its residual was small enough."""
+    """An iteration ended before its residual was small enough. `lower_bound`: what it proved of the mean response time all the same."""
+
+    def __init__(self, message: str, *, lower_bound: float = 0.0) -> None:
+        self.lower_bound = lower_bound
+        super().__init__(message)
 
 
 class TooManySchedules(RotaError):

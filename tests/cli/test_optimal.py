@@ -57,6 +57,13 @@ def test_json_has_the_fields(file, capsys):
     assert fields["truncation"] == list(best.truncation)
 
 
+def test_a_truncation_is_one_number_or_one_per_type(file, capsys):
+    """One for all types, or one for each."""
+    for given, expected in ((["9"], [9, 9]), (["6", "10"], [6, 10])):
+        assert main(["optimal", file, "--preemption", "none", "--json", "--truncation", *given]) == 0
+        assert json.loads(capsys.readouterr().out)["truncation"] == expected
+
+
 def test_refusals(capsys):
     """Other sizes need --exponential, and large servers are refused, with 1."""
     assert main(["optimal", str(EXAMPLES / "gpu.toml")]) == 1

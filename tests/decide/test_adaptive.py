@@ -22,6 +22,7 @@ def adaptive_policies(draw, system):
         goals,
         draw(st.sampled_from([0.0, 0.5, 8.0])),
         full=draw(st.sampled_from([0.0, 0.6, 1.0, np.inf])),
+        cap=draw(st.sampled_from([1.0, 1.5, np.inf])),
         waive=draw(st.sampled_from([0.0, 1.0, 4.0])),
         free=draw(st.sampled_from([0.0, 2.3, 30.7, np.inf])),
         slack=draw(st.sampled_from([0.0, 0.37])),
@@ -87,6 +88,20 @@ def test_a_goal_without_enough_jobs_is_left():
     goals = [[4, 0], [0, 1]]
     assert starts(rota.Adaptive(goals, hold=50.0), jobs)[5] == 1.0
     assert starts(rota.Adaptive(goals, hold=50.0, full=1.0), jobs) == {0: 0.0, 1: 0.0, 2: 0.0, 3: 0.0, 5: 1.0, 4: 2.0}
+
+
+def test_many_jobs_of_a_type_with_few_slots_do_not_fill_a_goal_if_they_are_capped():
+    """Jobs for one slot of a goal and none for the other three: it is left for the full one, and the server drains, only with a cap."""
+    system = rota.System([4], [[1], [1], [4]], [0.5, 0.5, 0.2], [1.0, 1.0, 1.0])
+    jobs = Given(tuple((time, kind, 1.0, 1.0) for time, kind in [(0.0, 0), (0.0, 0), (0.0, 0), (0.1, 2), (0.5, 0)]))
+
+    def started(cap):
+        log = engine_log(system, rota.Adaptive([[1, 3, 0], [0, 0, 1]], hold=50.0, full=0.7, cap=cap), jobs)
+        return {job: time for time, kind, _, job in log if kind == START}
+
+    capped, plain = started(1.0), started(np.inf)
+    assert (capped[3], capped[4]) == (1.0, 2.0)  # 1/4 of the slots have jobs
+    assert (plain[4], plain[3]) == (0.5, 1.5)  # 3/4
 
 
 def test_it_is_stable_where_max_weight_without_preemption_and_first_fit_are_not():

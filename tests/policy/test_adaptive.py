@@ -21,6 +21,7 @@ GOALS = [[0, 0, 2], [1, 4, 0]]
         ({"hold": np.inf}, "hold: must be a number, at least 0"),
         ({"waive": "much"}, "waive: must be a number, at least 0"),
         ({"full": -0.5}, "full: must be a number, at least 0, or infinity"),
+        ({"cap": -1.0}, "cap: must be a number, at least 0, or infinity"),
         ({"order": "size"}, "order: must be"),
         ({"free": np.nan}, "free: must be a number, at least 0, or infinity"),
         ({"slack": True}, "slack: must be a number, at least 0"),
@@ -42,6 +43,9 @@ def test_files(free):
         GOALS, 3.0, full=0.9, waive=2.0, free=free, slack=0.1, order="arrival", importance=[1.0, 0.5, 2.0], names=("a", "b", "c")
     )
     assert policy_from_dict(policy_to_dict(policy)) == policy
+    assert "cap" not in policy_to_dict(policy)  # an older release reads what has none
+    capped = policy.replace(cap=2.0)
+    assert policy_from_dict(policy_to_dict(capped)) == capped != policy
     short = {"rota_policy": 1, "policy": "adaptive", "types": ["a", "b", "c"], "goals": [{"c": 2}, {"a": 1, "b": 4}]}
     assert policy_from_dict(short) == rota.Adaptive(GOALS, names=("a", "b", "c"))
 
@@ -72,4 +76,6 @@ def test_equal_and_replaced():
     assert hash(one) == hash(rota.Adaptive(GOALS, full=0.5))
     assert one.replace(full=0.0) == rota.Adaptive(GOALS) != one
     assert "hold 8, full 0.5" in repr(one)
+    assert "cap" not in repr(one)
+    assert "cap 2" in repr(one.replace(cap=2.0))
     assert "The queues choose" in one._repr_html_()

@@ -1,10 +1,13 @@
 """How far policies are from the best possible: the optimum, a bound, or a remark."""
 
+from importlib import import_module
+
 import pytest
 
 import rota
 from rota.model import read_any_spec
 from rota.model.live import LiveSettings
+from rota.optimal.chain import OutOfTime
 from rota.policy import plan_file_from_json, plan_file_to_json
 from rota.report.plan_files import plan_file
 from rota.study.plan_optimum import Optimum, OptimumSearch, find_optimum
@@ -52,6 +55,28 @@ def test_what_cannot_be_solved_is_one_remark(system, words):
     assert words in found.remark
     assert found.remark.endswith(".")
     assert ". " not in found.remark
+
+
+@pytest.mark.parametrize("preemption", ["none", "full"])
+def test_what_is_proved_holds_where_the_time_was_too_short_for_a_table(preemption):
+    """A busy machine: the clock is past the limit before anything is solved, and there is a bound all the same, without a remark."""
+    system = paper_example(0.8).replace(preemption=preemption)
+    found = find_optimum(system, 1e-9)
+    assert found.lower_bound >= 1.0 - 1e-12  # the mean size at least
+    assert (found.remark, found.settled, found.table) == ("", False, None)
+    assert found.lower_bound <= rota.optimal_policy(system, accuracy=1e-2).mean_response_time
+
+
+def test_what_the_first_values_prove_is_not_lost(monkeypatch):
+    """The time ends while the law of the first table is sought: the bound is that of the values, far above the mean size."""
+
+    def too_slow(*_):
+        raise OutOfTime
+
+    monkeypatch.setattr(import_module("rota.optimal.optimal_policy"), "stationary_law", too_slow)
+    found = find_optimum(paper_example(0.8), 60.0)
+    assert 2.0 < found.lower_bound < 2.79
+    assert found.table is None
 
 
 def test_zero_seconds_leave_it_out():

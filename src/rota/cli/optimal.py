@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
 
 import rota
 from rota.cli.one_server import read_server
@@ -23,7 +25,7 @@ def optimal(
     preemption: Literal["full", "none"] | None = None,
     load: float | None = None,
     exponential: Flag = False,
-    truncation: int | None = None,
+    truncation: Annotated[list[int] | None, Parameter(consume_multiple=True, negative="")] = None,
     accuracy: float = 1e-3,
     memory_limit: float = 4.0,
     time_limit: float = 600.0,
@@ -42,7 +44,8 @@ def optimal(
     exponential
         Take every size as exponential with its mean. Needed where a size is of another distribution.
     truncation
-        Count at most so many jobs of each type. Enlarged until the table found is near the bound on all policies if not given.
+        Count at most so many jobs: one number for all types, or one for each. Enlarged until
+        the table found is near the bound on all policies if not given.
     accuracy
         How near to the bound on all policies, relative to the mean.
     memory_limit
@@ -62,7 +65,7 @@ def optimal(
         found = rota.optimal_policy(
             system,
             preemption,
-            truncation=truncation,
+            truncation=truncation[0] if truncation and len(truncation) == 1 else truncation,
             accuracy=accuracy,
             sizes="exponential" if exponential else "as given",
             memory_limit_gb=memory_limit,

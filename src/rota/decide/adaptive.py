@@ -1,9 +1,10 @@
 """Queue-driven rotas: the queues choose a schedule as goal and hold it; other jobs start only where they cannot delay it.
 
 With Q_i jobs present and importance c_i, a schedule s weighs v(s) = Σ c_i min(s_i, Q_i) Q_i; v is the weight of the heaviest goal. A goal g
-is *full* while Σ_{i: g_i > 0} p_i Q_i ≥ full·Σ p_i g_i, p_i what a job needs of the most loaded resource: jobs for it are there. With very
-long queues, v > 10⁴ v₀, every goal counts as full and nothing grows freely, unless `full` or `free` is infinite (v₀ = Σ c_i max(x_i, 1)²,
-the weight of the work x that arrives).
+is *full* while Σ_i p_i min(Q_i, cap·g_i) ≥ full·Σ p_i g_i, p_i what a job needs of the most loaded resource: jobs for it are there. With
+a finite `cap`, many jobs of a type with few slots do not make up for slots of other types that stay empty. With very long queues,
+v > 10⁴ v₀, every goal counts as full and nothing grows freely, unless `full` or `free` is infinite (v₀ = Σ c_i max(x_i, 1)², the weight of
+the work x that arrives).
 
 1. *Free*: u' is what runs and the heaviest addition to it, as under MaxWeight without preemption. It runs if
    v ≤ (1 + slack·v^(−1/10)) v(u') + free.
@@ -51,6 +52,7 @@ class AdaptiveData(NamedTuple):
 
     goals: Int
     needs: Array  # (n,) Σ p_i g_i, the part `full` of it
+    caps: Array  # (n, K) cap·g_i: so many jobs of a type count
     need: Array  # (K,) p_i
     share: Array  # (K,) d_i
     hold: float
@@ -108,14 +110,13 @@ def _weigh(state: State, s: int) -> float:
 
 @kernel
 def _is_full(state: State, s: int, most: float) -> bool:
-    """Whether the jobs present of its types need enough of what its slots need."""
+    """Whether the jobs present of its types, capped, need enough of what its slots need."""
     data = state.data
     if most > data.long:
         return bool(data.needs[s] < np.inf)
     have = 0.0
     for i in range(data.need.shape[0]):
-        if data.goals[s, i] > 0:
-            have += data.need[i] * state.system[i]
+        have += data.need[i] * min(float(state.system[i]), data.caps[s, i])
     return bool(have >= data.needs[s])
 
 
@@ -206,6 +207,7 @@ def adaptive_data(system: System, policy: Adaptive) -> AdaptiveData:
     return AdaptiveData(
         goals=policy.goals.copy(),
         needs=policy.full * (policy.goals @ need) * (1 - 1e-12),
+        caps=np.where(policy.goals > 0, policy.cap * np.maximum(policy.goals, 1), 0.0),
         need=need,
         share=np.ascontiguousarray(shares.max(axis=1)),
         hold=policy.hold,

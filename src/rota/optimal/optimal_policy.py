@@ -133,7 +133,7 @@ def optimal_policy(
     every event, or wait on; those that run go on. The number of jobs of each type is truncated, and the truncation enlarged until the
     mean of the table and the bound on all policies differ by less than `accuracy` (relative), unless one is given. Where memory, time or
     Ctrl-C end that, the best answer so far is returned, and says so (`settled`, `stopped`). Raises `Infeasible` where not even the first
-    truncation fits, `NotConverged` where there is no answer yet when the time is over.
+    truncation fits, `NotConverged` where there is no table yet when the time is over; it has the `lower_bound` that is proved by then.
     """
     model = system.preemption if preemption is None else preemption
     if model == "setup":
@@ -165,9 +165,11 @@ def optimal_policy(
 
     def best_so_far(stopped: Stopped) -> Optimal:
         if found is None:
+            least = max(bound, float(system.offered_work.sum() / system.arrival_rate.sum()))  # no job takes less than its size
             raise NotConverged(
                 f"{time_limit_s:g} s were not enough for {values_of(space, preemptive):,} values: raise time_limit_s, or take fewer types, "
-                "a smaller server or a smaller truncation"
+                f"a smaller server or a smaller truncation. Proved so far: no policy has a mean response time below {least:.5g}",
+                lower_bound=least,
             )
         now = time.monotonic() - began
         table = found.policy if later is None else later

@@ -20,7 +20,7 @@ from rota.policy.registry import Policy, Record, register
 __all__ = ["SETTINGS", "Adaptive"]
 
 Order = Literal["weight", "arrival"]
-SETTINGS = ("hold", "full", "waive", "free", "slack")
+SETTINGS = ("hold", "full", "cap", "waive", "free", "slack")
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -28,8 +28,9 @@ class Adaptive(Policy):
     """A schedule as goal, which the queues choose and hold; other jobs start where they cannot delay it. Never preempts.
 
     A schedule s weighs v(s) = Σ c_i min(s_i, Q_i) Q_i, with the `importance` c of each type. A goal is *full* while the jobs present of its
-    types need at least the part `full` of what its slots need of the most loaded resource. The goal is kept while it is full and no other
-    full one of `goals` (n, K) weighs more than 1 + hold·v^(−1/10) times as much. Capacity is kept for jobs of the goal that wait, unless
+    types, at most `cap` times its slots of each, need at least the part `full` of what its slots need of the most loaded resource. The
+    goal is kept while it is full and no other full one of `goals` (n, K) weighs more than 1 + hold·v^(−1/10) times as much.
+    Capacity is kept for jobs of the goal that wait, unless
     they weigh at most `waive`. While no goal is full, jobs start wherever they fit. By `order`, of several types that may start the
     one of largest weight comes first, or that of the oldest job.
 
@@ -41,6 +42,7 @@ class Adaptive(Policy):
     goals: Int
     hold: float
     full: float
+    cap: float
     waive: float
     free: float
     slack: float
@@ -54,6 +56,7 @@ class Adaptive(Policy):
         hold: float = 8.0,
         *,
         full: float = 0.0,
+        cap: float = np.inf,
         waive: float = 0.0,
         free: float = 0.0,
         slack: float = 0.0,
@@ -79,7 +82,7 @@ class Adaptive(Policy):
         ]
         problems += [
             Problem(name, "must be a number, at least 0, or infinity", value)
-            for name, value in (("full", full), ("free", free))
+            for name, value in (("full", full), ("cap", cap), ("free", free))
             if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value >= 0
         ]
         if order not in get_args(Order):
@@ -99,7 +102,7 @@ class Adaptive(Policy):
         object.__setattr__(self, "importance", c)
         object.__setattr__(self, "order", order)
         object.__setattr__(self, "names", None if names is None else tuple(names))
-        for field, value in zip(SETTINGS, (hold, full, waive, free, slack), strict=True):
+        for field, value in zip(SETTINGS, (hold, full, cap, waive, free, slack), strict=True):
             object.__setattr__(self, field, float(value))
 
     @property
@@ -123,7 +126,8 @@ class Adaptive(Policy):
 
     def __repr__(self) -> str:
         goals = f"{len(self.goals)} goals" if len(self.goals) != 1 else "1 goal"
-        settings = ", ".join(f"{name} {value:g}" for name, value in self.settings.items() if value or name == "hold")
+        plain = {"full": 0.0, "cap": np.inf, "waive": 0.0, "free": 0.0, "slack": 0.0}
+        settings = ", ".join(f"{name} {value:g}" for name, value in self.settings.items() if value != plain.get(name))
         return f"<Adaptive: {goals}, {settings}{', in order of arrival' if self.order == 'arrival' else ''}>"
 
     def _repr_html_(self) -> str:
@@ -135,6 +139,8 @@ class Adaptive(Policy):
 def _write(policy: Adaptive) -> dict[str, Any]:
     names = policy.names or tuple(f"type{i + 1}" for i in range(policy.goals.shape[1]))
     settings = {name: "infinity" if np.isinf(value) else value for name, value in policy.settings.items()}  # JSON has no infinity
+    if np.isinf(policy.cap):
+        del settings["cap"]  # an older release reads the file
     return {
         "types": list(names),
         **settings,

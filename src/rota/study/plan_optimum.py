@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rota.errors import RotaError
+from rota.errors import NotConverged, RotaError
 from rota.model import System
 from rota.optimal import OptimalProgress, compile_search, optimal_policy
 from rota.policy import Tabulated
@@ -103,9 +103,14 @@ def find_optimum(system: System, time_limit_s: float, progress: Callable[[Optima
         found = optimal_policy(
             system, "full" if setups else system.preemption, accuracy=_ACCURACY, time_limit_s=time_limit_s, progress=progress
         )
+    except NotConverged as error:  # on a busy machine: what is proved by then holds
+        return Optimum(error.lower_bound) if error.lower_bound > 0 else Optimum(remark=f"{_UNKNOWN}: {_reason(error)}.")
     except RotaError as error:
-        reason = str(error).partition(": ")[0]
-        return Optimum(remark=f"{_UNKNOWN}: {reason}.")
+        return Optimum(remark=f"{_UNKNOWN}: {_reason(error)}.")
     if setups:
         return Optimum(found.lower_bound)
     return Optimum(found.lower_bound, found.mean_response_time if found.settled else None, table=found.policy)
+
+
+def _reason(error: RotaError) -> str:
+    return str(error).partition(": ")[0]

@@ -32,6 +32,7 @@ _THRESHOLDS: tuple[dict[str, Any], ...] = (  # waive and free as multiples of vâ
     {"hold": 3.0, "full": 0.9, "waive": 0.5},
     {"hold": 3.0, "full": 0.9, "waive": 5.0},
     {"hold": 8.0, "full": 0.5, "waive": 5.0},
+    {"hold": 20.0, "full": 0.8, "waive": 0.5, "cap": 1.5},
     {"hold": 3.0, "free": 2.0},
     {"hold": 3.0, "free": 10.0},
     {"hold": 3.0, "slack": 0.3},
@@ -40,6 +41,7 @@ _THRESHOLDS: tuple[dict[str, Any], ...] = (  # waive and free as multiples of vâ
 )
 _BY_ARRIVAL: tuple[dict[str, Any], ...] = (
     {"hold": 8.0, "full": 0.9, "waive": 0.5, "order": "arrival"},
+    {"hold": 20.0, "full": 0.8, "waive": 0.5, "cap": 1.5, "order": "arrival"},
     {"hold": 8.0, "full": 0.9, "waive": 5.0, "order": "arrival"},
     {"hold": 8.0, "full": 2.0, "waive": 5.0, "order": "arrival"},
     {"hold": 3.0, "full": 4.0, "waive": 20.0, "order": "arrival"},
