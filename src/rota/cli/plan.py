@@ -7,7 +7,10 @@ import shlex
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -25,6 +28,8 @@ from rota.display import number, rota_rows, verdict_cells
 if TYPE_CHECKING:
     from rota.model import FleetSpec, Spec
     from rota.study import PlanProgress
+
+_SIMULATES = 0.5  # of a plan: from there on compiled simulations leave the interpreter free, and what makes the page is loaded meanwhile
 
 
 def plan(
@@ -87,12 +92,15 @@ def plan(
     limits, targets = _times(system, limit or [], "--limit"), _times(system, target or [], "--target")
     own: dict[str, Any] = {"optimum_s": optimum} if isinstance(spec, Spec) else {"targets": targets}
     own["table"] = table  # of a fleet it is refused
+    load_page = cache(Thread(target=import_module, args=("rota.report",), daemon=True).start)
     with ProgressLine() as line, _interrupts() as interrupts:
 
         def show(at: PlanProgress) -> None:
             if interrupts:  # a computation answers Ctrl-C with its best result so far; here Ctrl-C ends the whole plan
                 raise KeyboardInterrupt
             line.update(at.time_s, str(at), at.compiling)
+            if html and at.part > _SIMULATES:
+                load_page()
 
         found = rota.plan(system, objective=objective, limits=limits, jobs=jobs, seed=seed, tuning_s=tuning, progress=show, **own)
         if interrupts:

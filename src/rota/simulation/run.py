@@ -285,7 +285,7 @@ class Run:
         if len(tally.rows) >= need:
             return
         more = max(need, 2 * len(tally.rows), _FEW_ROWS)
-        self.tally = tally._replace(**{name: _longer(getattr(tally, name), more) for name in ("rows", "areas", "span")})
+        self.tally = tally._replace(rows=_longer(tally.rows, more), areas=_longer(tally.areas, more), span=_longer(tally.span, more))
 
     def _make_log(self) -> None:
         need = 4 * self.present + 64
