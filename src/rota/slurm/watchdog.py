@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from rota.errors import BadSpec
 from rota.slurm.errors import Unreachable
 from rota.slurm.marks import MARK, Where, standing_of
 from rota.slurm.running import read_heartbeat
@@ -37,6 +38,12 @@ def to_release(snapshot: Snapshot, partition: str | None, why: str) -> tuple[lis
     return actions, later
 
 
+def check_partition(snapshot: Snapshot, partition: str | None) -> None:
+    """Raises `BadSpec` for a partition without nodes and jobs. One that has lost its nodes may still have jobs to release."""
+    if not any(job.partition == partition for job in snapshot.jobs):
+        nodes_in(snapshot.nodes, partition)
+
+
 def release_all(
     cluster: Cluster,
     partition: str | None,
@@ -47,7 +54,7 @@ def release_all(
 ) -> int:
     """Releases everything, and waits for CPUs for suspended jobs up to a time limit; how many jobs are still Rota's."""
     end, released = time.monotonic() + time_limit_s, 0
-    nodes_in(cluster.read().nodes, partition)  # a name that is none would release nothing
+    check_partition(cluster.read(), partition)  # a name that is none would release nothing
     while True:
         actions, later = to_release(cluster.read(), partition, why)
         for at in range(0, len(actions), _TOGETHER):
@@ -83,14 +90,16 @@ def watch(
                 log_line(f"no controller {heard}: its jobs go to Slurm's own scheduler")
             try:
                 snapshot = cluster.read()
-                nodes_in(snapshot.nodes, partition)
+                check_partition(snapshot, partition)
                 actions, _ = to_release(snapshot, partition, "no-controller")
                 for at in range(0, len(actions), _TOGETHER):
                     cluster.carry_out(actions[at : at + _TOGETHER])
                 if actions:
                     log_line(f"{len(actions)} jobs released")
                 silent = False
-            except Unreachable as error:
+            except (Unreachable, BadSpec) as error:  # a partition can be removed and come back: the watchdog stays
+                if once and isinstance(error, BadSpec):
+                    raise
                 if not silent:
                     log_line(str(error))
                 silent = True
