@@ -3,18 +3,19 @@
 from dataclasses import replace
 
 import pytest
+from tests.slurm.small_cluster import jobs_of, nodes_of
 
 import rota
 from rota.slurm.simulated import SimulatedCluster
 from rota.slurm.watchdog import release_all, watch
 from rota.slurm.world import Snapshot
-from tests.slurm.small_cluster import jobs_of, nodes_of
 
 
 class Moved(SimulatedCluster):
     """A cluster whose nodes are in another partition than its jobs."""
 
     def read(self) -> Snapshot:
+        """What is there, with the nodes moved."""
         found = super().read()
         return replace(found, nodes=tuple(replace(node, partitions=("other",)) for node in found.nodes))
 
