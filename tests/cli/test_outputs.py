@@ -91,7 +91,7 @@ VALUES = {
 }
 QUICK = {
     "plan": ["--jobs", "5000", "--tuning", "0.1", "--optimum", "0", "--no-html"],
-    "optimal": ["--time-limit", "5"],
+    "optimal": ["--truncation", "8", "--accuracy", "0.1"],  # whatever the pace of the machine
     "tune": ["--jobs", "20000"],
     "simulate": ["--jobs", "2000"],
     "compare": ["--jobs", "2000"],
