@@ -9,7 +9,7 @@ from rota.capacity import system_load
 from rota.errors import NotConverged
 from rota.kernel_cache import is_kept
 from rota.model import Preemption, System
-from rota.optimal import chain, lowering, table_chain, with_preemption, without_preemption
+from rota.optimal import chain, kept, lowering, table_chain, with_preemption, without_preemption
 from rota.optimal.continuation import continued, first_values
 from rota.optimal.optimal_policy import optimal_policy
 from rota.optimal.state_space import state_space
@@ -22,9 +22,11 @@ _PAIR = System([2], [[1], [2]], [0.3, 0.1], [1.0, 1.0])
 def compile_search(preemption: Preemption) -> None:
     """Compiles what `optimal_policy` runs, "full" or "none", unless it is on disk: by a search that takes a moment."""
     sweeps: Any = with_preemption if preemption == "full" else without_preemption
-    functions: list[Any] = [sweeps.sweep, sweeps.backup, table_chain._explore, chain._gauss_seidel]
+    functions: list[Any] = [sweeps.improve, sweeps.backup, table_chain._explore, chain._gauss_seidel]
     if preemption != "full":
-        functions.append(lowering.lower)
+        functions += [kept._number, kept._equations, kept.sweep_kept, lowering.lower]
+    else:
+        functions.append(with_preemption.sweep)
     if all(function.signatures or is_kept(function) for function in functions):
         return
     with suppress(NotConverged):

@@ -1,9 +1,10 @@
 """Policy iteration on one truncation: values and decisions, with bounds on the mean number of jobs that hold for any values.
 
 A step improves the decisions by two pairs of Gauss–Seidel sweeps (up and down through the states), then solves for the values of these
-decisions. A pair of sweeps under fixed decisions is an affine map W → A W + b, so the values solve (I − A) W = b: BiCGSTAB does, with
-a pair of sweeps for each product with A. It keeps a few vectors only: with GMRES, whose step goes through all that it has kept, two thirds
-of the time went into these. A step ends with the one-step differences, whose least and largest value bracket the optimum.
+decisions, without preemption on those states alone in which no job starts (`rota.optimal.kept`). A pair of sweeps under fixed decisions is
+an affine map x → A x + b, so the values solve (I − A) x = b: BiCGSTAB does, with a pair of sweeps for each product with A. It keeps a few
+vectors only: with GMRES, whose step goes through all that it has kept, two thirds of the time went into these. A step ends with the
+one-step differences, whose least and largest value bracket the optimum.
 The clock is looked at before every sweep. When the time is over, or at Ctrl-C, the best step so far is the answer.
 """
 
@@ -22,6 +23,7 @@ from scipy.sparse.linalg import LinearOperator, bicgstab
 from rota.arrays import Array
 from rota.optimal import with_preemption, without_preemption
 from rota.optimal.chain import OutOfTime
+from rota.optimal.kept import KeptStates, kept_states, sweep_kept
 from rota.optimal.state_space import StateSpace
 from rota.threads import one_thread
 
@@ -30,7 +32,7 @@ __all__ = ["BYTES_PER_VALUE", "Solved", "solve", "values_of"]
 BYTES_PER_VALUE = 130  # a decision, the values, and the vectors of BiCGSTAB
 _STEPS = 300
 _COARSE, _LACK = 0.05, 0.1  # with such a gap of the bounds, the proof lacks this part of the lower one because of an edge that is too near
-_ROUNDS, _SHARE = 60, 0.02  # of BiCGSTAB in a step, two products each: at most so many, until the residual is this part
+_ROUNDS, _SHARE = 60, 0.1  # of BiCGSTAB in a step, two products each: at most so many, until the residual is this part
 
 Progress = Callable[[str], None]
 Stopped = Literal["gap", "edge", "time", "interrupt"]
@@ -92,26 +94,46 @@ def solve(
     rate, edge = space.uniform_rate, np.empty(len(space.truncation))
     sweeps, most = 0, -np.inf
 
-    def pair(values: Array, improve: bool, cost: float = 1.0) -> Array:
-        """A pair of sweeps, up and down, in place."""
+    def pair(sweep: Callable[[bool], None]) -> None:
+        """A pair of sweeps, up and down."""
         nonlocal sweeps
         for ascending in (True, False):
             if time.monotonic() > until:
                 raise OutOfTime
-            kind.sweep(space, values, choice, improve, cost, ascending)
+            sweep(ascending)
         sweeps += 1
-        return values
 
-    def product(x: Any) -> Any:
-        return x - pair(np.array(x), False, 0.0)
+    def improve() -> None:
+        pair(lambda ascending: kind.improve(space, W, choice, ascending))
 
-    operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
+    def evaluate() -> None:
+        """Brings W near the values of the decisions."""
+        fixed = _Fixed(space, choice, preemptive)
+        x = fixed.gathered(W)
+
+        def after_pair(values: Array, cost: float = 1.0) -> Array:
+            pair(lambda ascending: fixed.sweep(values, cost, ascending))
+            return values
+
+        def product(values: Any) -> Any:
+            return values - after_pair(np.array(values), 0.0)
+
+        for _ in range(3):
+            after_pair(x)
+        residual = after_pair(x.copy()) - x
+        operator = LinearOperator((len(x), len(x)), matvec=product, dtype=np.float64)
+        with one_thread(_ROUNDS):  # products of long vectors gain nothing from threads that other work takes away
+            step = bicgstab(operator, residual, rtol=_SHARE, maxiter=_ROUNDS)[0]
+        if np.linalg.norm(residual - product(step)) < np.linalg.norm(residual):  # else it broke down: the sweeps go on alone
+            x += step
+        fixed.spread(x, W)
+
     best: Solved | None = None
     stopped: Stopped = "gap"
     try:
         for _ in range(_STEPS):
-            pair(W, True)
-            pair(W, True)
+            improve()
+            improve()
             least, largest, proved = kind.backup(space, W, choice, rate, edge)
             most = max(most, float(proved))
             if best is None or largest - least < best.largest - best.least:
@@ -123,13 +145,7 @@ def solve(
                 break
             if best.gap <= gap:
                 break
-            for _ in range(3):
-                pair(W, False)
-            residual = pair(W.copy(), False) - W
-            with one_thread(_ROUNDS):  # products of long vectors gain nothing from threads that other work takes away
-                step = bicgstab(operator, residual, rtol=_SHARE, maxiter=_ROUNDS)[0]
-            if np.linalg.norm(residual - product(step)) < np.linalg.norm(residual):  # else it broke down: the sweeps go on alone
-                W += step
+            evaluate()
     except OutOfTime:
         if best is None:
             raise
@@ -140,3 +156,26 @@ def solve(
         stopped = "interrupt"
     assert best is not None
     return replace(best, proved=most, sweeps=sweeps, stopped=stopped)
+
+
+class _Fixed:
+    """The unknown values under fixed decisions: with full preemption all, without it those of the kept states."""
+
+    def __init__(self, space: StateSpace, choice: NDArray[np.int16], preemptive: bool) -> None:
+        self._space, self._choice = space, choice
+        self._kept: KeptStates | None = None if preemptive else kept_states(space, choice)
+
+    def gathered(self, W: Array) -> Array:
+        return W.copy() if self._kept is None else W[self._kept.place]
+
+    def spread(self, x: Array, W: Array) -> None:
+        if self._kept is None:
+            W[:] = x
+        else:
+            np.copyto(W, x[self._kept.of], where=self._kept.of >= 0)  # what cannot be stays as it is
+
+    def sweep(self, x: Array, cost: float, ascending: bool) -> None:
+        if self._kept is None:
+            with_preemption.sweep(self._space, x, self._choice, False, cost, ascending)
+        else:
+            sweep_kept(self._kept, x, cost, ascending)

@@ -18,7 +18,13 @@ from rota.kernel import compiled
 from rota.optimal.state_space import StateSpace
 from rota.optimal.without_preemption import at_edge, lost, marginal, move_on, pull_of
 
-__all__ = ["backup", "sweep"]
+__all__ = ["backup", "improve", "sweep"]
+
+
+@compiled
+def improve(space: StateSpace, h: Array, choice: NDArray[np.int16], ascending: bool) -> None:
+    """One Gauss–Seidel sweep through h (size,) in place, by the best decisions, which are kept in `choice`."""
+    sweep(space, h, choice, True, 1.0, ascending)
 
 
 @compiled

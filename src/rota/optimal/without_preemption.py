@@ -20,7 +20,7 @@ from rota.arrays import Array, Int
 from rota.kernel import compiled
 from rota.optimal.state_space import StateSpace
 
-__all__ = ["at_edge", "backup", "lost", "marginal", "move_on", "pull_of", "sweep", "within"]
+__all__ = ["at_edge", "backup", "improve", "lost", "marginal", "move_on", "pull_of", "within"]
 
 
 @compiled
@@ -33,11 +33,8 @@ def within(counts: Int, present: Int) -> bool:
 
 
 @compiled
-def sweep(space: StateSpace, W: Array, choice: NDArray[np.int16], improve: bool, cost: float, ascending: bool) -> None:
-    """One Gauss–Seidel sweep through W (size·S,) in place; with `improve` by the best decisions, which are kept in `choice`, else by those.
-
-    `cost` is that of a job present: 1, or 0 for the linear part alone.
-    """
+def improve(space: StateSpace, W: Array, choice: NDArray[np.int16], ascending: bool) -> None:
+    """One Gauss–Seidel sweep through W (size·S,) in place, by the best decisions, which are kept in `choice`."""
     N, u, ends, starts = space.truncation, space.schedules, space.ends, space.starts
     S, K = u.shape
     present = np.zeros(K, dtype=np.int64) if ascending else N.copy()
@@ -51,36 +48,30 @@ def sweep(space: StateSpace, W: Array, choice: NDArray[np.int16], improve: bool,
             move_on(present, N, ascending)
         holding, arrivals, open_types = -g, 0.0, 0
         for i in range(K):
-            holding += cost * present[i]
+            holding += present[i]
             if present[i] < N[i]:
                 arrivals += space.arrival_rate[i]
                 step[open_types], rate_in[open_types] = space.stride[i] * S, space.arrival_rate[i]
                 open_types += 1
             else:
-                holding += cost * lost(space, present, i)
+                holding += lost(space, present, i)
         all_fit = within(space.largest, present)
         for s in range(S - 1, -1, -1):
             if not (all_fit or within(u[s], present)):
                 continue
             at = j * S + s
-            if not improve and choice[at] != s:
-                W[at] = W[j * S + choice[at]]
-                continue
             total = holding
             for i in range(open_types):
                 total += rate_in[i] * W[at + step[i]]
             for move in range(ends.start[s], ends.start[s + 1]):
                 total += ends.rate[move] * W[at + ends.offset[move]]
             rate = arrivals + space.served[s]
-            value = total / rate if rate > 0 else np.inf  # with nothing running and no job let in, some job must start
-            if improve:
-                best = s
-                for move in range(starts.start[s], starts.start[s + 1]):
-                    more = starts.to[move]
-                    if (all_fit or starts.most[move] <= present[starts.kind[move]]) and W[j * S + more] <= value:
-                        value, best = W[j * S + more], choice[j * S + more]
-                choice[at] = best
-            W[at] = value
+            value, best = total / rate if rate > 0 else np.inf, s  # with nothing running and no job let in, some job must start
+            for move in range(starts.start[s], starts.start[s + 1]):
+                more = starts.to[move]
+                if (all_fit or starts.most[move] <= present[starts.kind[move]]) and W[j * S + more] <= value:
+                    value, best = W[j * S + more], choice[j * S + more]
+            W[at], choice[at] = value, best
 
 
 @compiled

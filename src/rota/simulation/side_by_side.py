@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from rota.simulation.result import Result
+from rota.threads import quick_turns
 
 __all__ = ["in_threads"]
 
@@ -44,7 +45,7 @@ def in_threads(
                 break
         return answers
     tasks: list[Future[_T]] = []
-    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+    with quick_turns(), ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
         try:
             tasks.extend(pool.submit(run, *one) for one in arguments)
             for task in tasks:

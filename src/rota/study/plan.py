@@ -33,7 +33,7 @@ from rota.study.plan_policies import analysis_of, capacity_needed, compiled_part
 from rota.study.plan_progress import PlanProgress, Telling
 from rota.study.plan_words import WorseOff, in_words, overload_text, worse_off
 from rota.study.warm_up import compiling_ahead
-from rota.threads import one_thread
+from rota.threads import one_thread, quick_turns
 
 if TYPE_CHECKING:
     import polars as pl
@@ -225,6 +225,7 @@ def plan(
     telling = Telling(progress)
     with ExitStack() as stack:
         stack.enter_context(one_thread())  # each: simulations, design and the search for the optimum run side by side
+        stack.enter_context(quick_turns())
         stack.enter_context(compiling_ahead(compiled_parts(system)))
         telling.begin("load", "system load")
         best = system_load(system, time_limit_s=10.0)

@@ -14,6 +14,7 @@ from rota.errors import NotConverged, RotaError
 from rota.model import System
 from rota.optimal import OptimalProgress, compile_search, optimal_policy
 from rota.policy import Tabulated
+from rota.threads import run_last
 
 __all__ = ["Optimum", "find_optimum"]
 
@@ -61,13 +62,16 @@ class OptimumSearch:
 
     def __init__(self, system: System, time_limit_s: float, *, to_the_end: bool = False) -> None:
         self._stopped, self._enough, self._pool = threading.Event(), threading.Event(), ThreadPoolExecutor(1)
-        self._began, self._least_s = 0.0, np.inf if to_the_end else _LEAST_PART * time_limit_s
+        self._began, self._to_the_end = 0.0, to_the_end
+        self._least_s = np.inf if to_the_end else _LEAST_PART * time_limit_s
         self._task = self._pool.submit(self._search, system, time_limit_s)
 
     def _search(self, system: System, time_limit_s: float) -> Optimum:
         if time_limit_s > 0:
             compile_search("full" if system.preemption == "setup" else system.preemption)  # takes time of its own
         self._began = time.thread_time()
+        if not self._to_the_end:
+            run_last()  # what the plan waits for goes first
         try:
             return find_optimum(system, time_limit_s, self._watch)
         except KeyboardInterrupt:
