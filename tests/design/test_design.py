@@ -64,9 +64,10 @@ def test_a_known_load_is_not_solved_again(monkeypatch):
 
 
 def test_a_design_and_its_account_take_the_same():
-    """`design_policy` has the parameters of `find_design`, and no others."""
-    assert list(signature(design_policy).parameters.values()) == list(signature(find_design).parameters.values())
-    assert signature(design_policy).return_annotation == "MSR"
+    """`design_policy` has the parameters of `find_design`, and one for fleets."""
+    of_server = [one for name, one in signature(design_policy).parameters.items() if name not in ("system", "servers")]
+    assert of_server == list(signature(find_design).parameters.values())[1:]
+    assert signature(design_policy).return_annotation == "MSR | FleetDesign"
     with pytest.raises(TypeError, match="unexpected keyword argument 'speed'"):
         design_policy(paper_example(0.5), speed=2)
 

@@ -150,10 +150,11 @@ def test_close_to_load_one(name, preemption):
 def no_exact_values(monkeypatch):
     """Exact values that never converge."""
 
-    def fail(queue, **options):
+    def fail(*arguments, **options):
         raise rota.NotConverged("the first-passage equation has residual 1.0e-03, more than 1e-11")
 
     monkeypatch.setattr(importlib.import_module("rota.analysis.methods"), "solve_qbd", fail)
+    monkeypatch.setattr(importlib.import_module("rota.analysis.analyze"), "mean_queues", fail)  # of small processes
 
 
 @pytest.mark.parametrize("preemption", ["full", "none", "setup"])

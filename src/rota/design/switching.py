@@ -90,7 +90,7 @@ def measure(analysis: Analysis, by: Yardstick) -> float:
     """E[T] by this yardstick; infinite if unstable."""
     if not analysis.stable:
         return np.inf
-    return analysis.little(getattr(analysis, by))
+    return analysis.little(analysis.exact_means if by == "exact" else getattr(analysis, by))
 
 
 def choose_switching_rate(

@@ -39,6 +39,7 @@ __all__ = ["TuneProgress", "Tuned", "tune_response_time", "tune_within"]
 
 _POOL = 40  # schedules to choose further candidates from
 _ENOUGH = 1e-3  # a change must gain this much, relative, to be kept
+_COARSE, _NEAR = 1e-4, 5e-3  # a search ends first when its values differ by so little, and goes on where it is so near to the best
 _SIMPLER = 1e-4  # a candidate less may cost this much
 _LEAST = 2e-3  # the least weight of a candidate, and
 _FASTEST = 10.0  # the fastest clock, in rings of the busiest schedule: beyond it there are hardly any working states
@@ -294,8 +295,11 @@ class _Search:
         x0 = np.log(policy.weights[:-1] / policy.weights[-1])
         if clocked:
             x0 = np.append(x0, np.log(policy.switching_rate))
-        options = {"xatol": 1e-4, "fatol": 1e-7 * value, "maxfev": 120 * len(x0), "initial_simplex": _simplex(x0)}
-        found = minimize(loss, x0, method="Nelder-Mead", options=options)
+        most, coarse = 120 * len(x0), {"xatol": 1e-2, "fatol": _COARSE * value}
+        found = minimize(loss, x0, method="Nelder-Mead", options={**coarse, "maxfev": most, "initial_simplex": _simplex(x0)})
+        if found.fun < (1 + _NEAR) * self.value:  # a fine search gains less than that
+            fine = {"xatol": 1e-4, "fatol": 1e-7 * value, "maxfev": max(most - found.nfev, 2 * len(x0) + 2)}
+            found = minimize(loss, found.x, method="Nelder-Mead", options={**fine, "initial_simplex": found.final_simplex[0]})
         if not found.fun < value:
             return policy, value
         weights, rate = build(found.x)

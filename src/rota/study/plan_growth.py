@@ -28,6 +28,7 @@ _HIGHEST = 0.98  # at higher loads any affordable run looks unstable
 _STEPS = 4
 _BUSY = 0.8  # at lower loads fewer jobs are enough
 _ALL = 1 - 1e-6  # of all load that any policy can carry
+_CHOICE = 4  # so many times fewer jobs are enough to choose between two rotas as are simulated of the better one
 _DESIGN_S = 4.0  # for a balanced rota
 
 
@@ -83,7 +84,7 @@ def against_load(
             yield from ((at, policy_name(policy), there.system, policy) for policy in [*fixed_policies(there.system), *tables])
         for k, (at, there) in enumerate(at_load.items()):
             tell(f"load {at:.2f}", k / len(grid))
-            few = jobs_at(at, there.system, jobs)
+            few = jobs_at(at, there.system, jobs) // _CHOICE  # to choose between two rotas, which other jobs then measure
             rotas = design_rotas(there, jobs=few, seed=seed + 1, time_limit_s=time_limit_s, adaptive=adaptive, near=near)
             yield from ((at, name, there.system, policy) for name, policy in rotas_of(rotas).items())
 
