@@ -7,6 +7,7 @@ from hypothesis import assume, given, settings
 import rota
 from rota.analysis import analyze, relative_values
 from rotas import paper_case, systems_and_rotas
+from systems import EXAMPLES
 
 CASES = [("full", 2.0), ("none", 0.06), ("setup", 0.5)]
 
@@ -25,9 +26,19 @@ def test_means_and_residuals(case):
 @pytest.mark.parametrize(("preemption", "rate"), CASES)
 def test_against_a_chain_cut_off(preemption, rate):
     """On levels 0 to 600 the linear equations of the whole chain have the same solution, as long as the last levels are far away."""
-    system, policy = paper_case(0.6, preemption, rate)
+    check_against_a_chain(*paper_case(0.6, preemption, rate), 1, levels=20)
+
+
+def test_fast_switching_against_a_chain_cut_off():
+    """The same for a rota that switches 50 times while a job runs, whose queue stays five times above the jobs in service."""
+    system = rota.System([200], [[1], [200]], [36.0, 0.3], [1.0, 1.0])
+    check_against_a_chain(system, rota.MSR([[200, 0], [0, 1]], [0.2, 0.8], "full", 50.0), 0, levels=250)
+
+
+def check_against_a_chain(system, policy, type, levels):
+    """The values of a type at so many levels."""
     found = relative_values(system, policy)
-    queue, values = analyze(system, policy).queues[1], found.types[1]
+    queue, values = analyze(system, policy).queues[type], found.types[type]
     N, top = len(found.process), 600
     plain, after = queue.plain.toarray(), queue.after.toarray()
     A, right = np.zeros(((top + 1) * N, (top + 1) * N)), np.zeros((top + 1) * N)
@@ -44,8 +55,8 @@ def test_against_a_chain_cut_off(preemption, rate):
     A[:, 0] = 0.0  # h(0, first state) = 0; its place is taken by the error of the mean
     A[:, 0] = 1.0
     solved = np.linalg.solve(A, right)
-    expected = np.concatenate([[0.0], solved[1 : 20 * N]]).reshape(20, N)
-    assert np.array([values(q) for q in range(20)]) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    expected = np.concatenate([[0.0], solved[1 : levels * N]]).reshape(levels, N)
+    assert np.array([values(q) for q in range(levels)]) == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
 def test_mm1():
@@ -67,6 +78,38 @@ def test_many_servers():
     for q in range(1, 120):
         step = (q * step + values.mean - q) / 180
         assert values(q + 1)[0] - values(q)[0] == pytest.approx(step, rel=1e-6)
+
+
+@pytest.mark.parametrize(("slots", "weight", "rate"), [(200, 0.2, 50.0), (400, 0.2, 50.0)])
+def test_fast_switching(slots, weight, rate):
+    """Under a rota far faster than its jobs all jobs present share the time, and only jobs beyond the slots wait for longer.
+
+    The queue stays near 0.9 · slots; level λ/μ, a fifth of that, is hardly ever seen. The equation is solved to many digits, and the values
+    are near those of a queue that is served at rate weight · q μ at level q.
+    """
+    lam = 0.9 * slots * weight
+    system = rota.System([slots], [[1], [slots]], [lam, 0.3], [1.0, 1.0])
+    policy = rota.MSR([[slots, 0], [0, 1]], [weight, 1 - weight], "full", rate)
+    found = relative_values(system, policy)
+    assert found.residual < 1e-9
+    assert found.mean_response_time == pytest.approx(analyze(system, policy).mean_response_time, rel=1e-9)
+    values = found.types[0]
+    # h(q+1) − h(q) = δ_q with λ δ_q = weight · q δ_{q−1} + E[Q] − q, stable upwards from δ_0 = E[Q]/λ
+    step = expected = values.mean / lam
+    for q in range(1, slots // 2):
+        step = (weight * q * step + values.mean - q) / lam
+        expected += step
+    assert float(np.mean(values(slots // 2) - values(0))) == pytest.approx(expected, rel=0.02)
+
+
+def test_the_rota_of_the_paper_on_the_types_of_borg():
+    """The paper's design switches 60 times while the shortest jobs run. Queues then stay far above the mean number of jobs in service."""
+    system = rota.read_system(EXAMPLES / "borg.toml").scaled(load=0.9)
+    policy = rota.design_policy(system, "full", objective="load", time_limit_s=4.0)
+    for rate in (None, 0.1, 0.01):
+        found = relative_values(system, policy if rate is None else policy.replace(switching_rate=rate))
+        assert found.residual < 1e-6
+        assert found.mean_response_time == pytest.approx(analyze(system, found.policy).mean_response_time, rel=1e-6)
 
 
 @pytest.mark.parametrize(("preemption", "rate"), CASES)

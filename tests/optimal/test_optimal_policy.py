@@ -269,8 +269,21 @@ def test_preemption_helps():
     assert free.lower_bound < bound.lower_bound
 
 
-def test_the_paper_example_agrees_with_an_earlier_prototype():
-    """At load 0.8, at most 30 jobs of each type: 2.74 for lost jobs that cost nothing; here they cost something."""
+@pytest.mark.parametrize(("load", "most", "mean"), [(0.8, 30, 2.74), (0.9, 40, 4.83)])
+def test_the_paper_example_agrees_with_an_earlier_prototype(load, most, mean):
+    """With at most so many jobs of each type, and lost jobs that cost nothing, it is the prototype's mean in all its digits."""
+    system = paper_example(load)
+    lossy = state_space(system, [most] * 3)
+    assert not lossy.growth.any()
+    assert not lossy.first.any()
+    space = continued(lossy, rota.system_load(system))  # for values to start with
+    found = solve(lossy, False, 2e-3, first_values(space, len(space.schedules)))
+    for bound in (found.least, found.largest):
+        assert bound / system.arrival_rate.sum() == pytest.approx(mean, abs=0.005)
+
+
+def test_the_bound_of_the_paper_example_is_above_the_prototype():
+    """At load 0.8, at most 30 jobs of each type: lost jobs cost something here, and the bound holds without truncation."""
     best = rota.optimal_policy(paper_example(0.8), "none", truncation=30)
     assert 2.74 < best.lower_bound < 2.79
 

@@ -192,3 +192,13 @@ def test_files(tmp_path):
     path.write_text('{"rota_policy": 3}', encoding="utf-8")
     with pytest.raises(rota.BadSpec, match=r"rota\.json: 1 problem\n  rota_policy: .* \(got 3\)"):
         read_policy(path)
+
+
+@pytest.mark.parametrize("name", ["nMSR", "improved", "first-fit"])
+def test_a_name_is_not_a_file(name, tmp_path, monkeypatch):
+    """Where a file is needed, the name of a policy is recognised; unless there is a file of that name."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(rota.BadSpec, match="is the name of a policy, and here its file is needed"):
+        read_policy(name)
+    save_policy(rota.FirstFit(), name)
+    assert read_policy(name) == rota.FirstFit()

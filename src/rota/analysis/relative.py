@@ -9,7 +9,8 @@ Let G_q be the first-passage matrix from level q to q−1, and g_q(s) the cost �
 
     h(q) = g_q + G_q h(q−1),        (−A₁(q) − λG_{q+1}) g_q = (q − E[Q])·1 + λ g_{q+1}
 
-Below a level that is often seen the passages go upwards, in the same way, because those down to level 0 may take almost for ever.
+Below a level that is often seen the passages go upwards, in the same way, because those down to level 0 may take almost for ever: the level
+where the mean number of jobs in service is that of the arriving work.
 From level β on nothing but q changes: g_q = (q − E[Q]) τ + w, with τ the mean time of the passage, (−A₁ − λG − λ) τ = 1, and
 (−A₁ − λG − λ) w = λ τ. There h has a closed form, with γ the stationary law of G:
 
@@ -110,14 +111,26 @@ def relative_values(system: System, policy: MSR, *, process: ModulatingProcess |
             f"relative values of {len(process):,} states and {len(system.names)} types take too much time and memory: "
             f"at most {MOST_STATES:,} states"
         )
-    types = tuple(_solve(replace(queue, process=process)) for queue in analysis.queues)
+    types = tuple(_solve(replace(queue, process=process), _balanced(queue)) for queue in analysis.queues)
     found = RelativeValues(system, policy, process, types)
     if not found.residual <= _RESIDUAL:
         raise NotConverged(f"the Poisson equation has a relative residual of {found.residual:.1e}, more than {_RESIDUAL:.0e}")
     return found
 
 
-def _solve(queue: TypeQueue) -> TypeValues:
+def _balanced(queue: TypeQueue) -> int:
+    """The least level at which completions keep up with arrivals: Σ_s p_s μ min(q, u_s) ≥ λ, p the stationary law of the process.
+
+    A queue under a fast process stays near it, and under a slow one it goes through it again and again.
+    """
+    levels = np.arange(queue.max_parallel + 1)
+    rates = queue.service_rate * np.minimum(levels[:, None], queue.slots) @ queue.process.stationary
+    enough = np.flatnonzero(rates >= queue.arrival_rate)
+    return int(enough[0]) if len(enough) else queue.max_parallel
+
+
+def _solve(queue: TypeQueue, middle: int) -> TypeValues:
+    """`middle`: a level that is often seen, at most β. A passage to one that hardly ever is takes so long that no digits are left."""
     N = len(queue.process)
     if queue.arrival_rate == 0:  # no jobs, no cost
         return TypeValues(0.0, np.zeros((1, N)), 0.0, np.zeros(N), np.zeros(N), 0.0)
@@ -144,7 +157,6 @@ def _solve(queue: TypeQueue) -> TypeValues:
     tau = np.linalg.solve(drift, one)
     w = np.linalg.solve(drift, lam * tau)
     down = {beta + 1: _Passage(G, (beta + 1) * tau + w, tau)}  # from each level to the one below
-    middle = min(int(lam / mu), beta)  # a level that is often seen: a passage to one that hardly ever is takes almost for ever
     for q in range(beta, middle, -1):
         above = down[q + 1]
         down[q] = _passage(minus_s(q, above.to), q * one + lam * above.cost, one + lam * above.time, busy(q)[:, None] * after)

@@ -51,7 +51,20 @@ def rotas(system):
             yield rota.MSR(best.candidates, best.weights, preemption, rate, setup_rate=setup, backfill=backfill)
 
 
+def looking_at_queues(system):
+    """Improved rotas of every kind, and queue-driven ones that hold a goal, grow freely, or start the oldest first."""
+    best = rota.system_load(system)
+    for msr in rotas(system):
+        if not msr.backfill:
+            yield rota.Improved(msr)
+            if msr.preemption != "full":
+                yield rota.Improved(msr, backfill=True)
+    for options in ({"full": 0.8, "cap": 1.5, "waive": 3.0}, {"slack": 1.0, "free": 5.0}, {"full": 0.9, "order": "arrival"}):
+        yield rota.Adaptive(best.candidates, **options)
+
+
 POLICIES = ["fcfs", "first-fit", "easy", "max-weight", "max-weight-np", rota.RandomizedTimers(rate=1.0), *rotas(paper())]
+POLICIES += looking_at_queues(paper())
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p if isinstance(p, str) else rota.policy.policy_name(p))
