@@ -22,7 +22,7 @@ import numpy as np
 
 from rota.arrays import Array, Int
 from rota.capacity.fleet_search import FleetSearch, KindPricing, deadline
-from rota.capacity.load import Load, Progress, _compile, _frozen, _normalised, check_limits, packing_in_words
+from rota.capacity.load import Load, Progress, _compile, _frozen, _normalised, check_limits, is_interrupt, packing_in_words
 from rota.capacity.load import system_load as server_load
 from rota.capacity.packing import make_maximal
 from rota.capacity.units import integer_units
@@ -183,13 +183,12 @@ def system_load(
             search.solve_master()
             if progress is not None:
                 progress(Progress(search.upper, search.lower, len(search.master), time.perf_counter() - began))
-            remaining = left()
-            if search.upper <= search.lower * (1 + gap) or (remaining is not None and remaining <= 0):
+            if search.upper <= search.lower * (1 + gap) or left() <= 0:
                 break
             if not (search.greedy() or search.exact(gap, left)):
                 break
-    except KeyboardInterrupt:
-        if not search.iterations:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not (search.iterations and is_interrupt(error)):
             raise
     return _answer(search, began)
 
