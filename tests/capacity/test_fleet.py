@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import rota
 from fleets import all_schedules, load_over_all_schedules, small_fleets
 from rota.capacity.fleet_search import KindPricing
+from rota.capacity.load import between_in_words
 from systems import EXAMPLES, paper_example, small_systems
 
 GAP = 1e-9
@@ -134,6 +135,7 @@ def test_progress_and_time_limit():
     assert 0 < best.lower_bound < best.load
     assert best.gap == best.load / best.lower_bound - 1 > 1e-4
     assert best.explain().startswith("The load is between ")
+    assert between_in_words(0.0127392, 0.0127407) == "The load is between 0.0127392 and 0.0127407; more time would narrow this."
     assert rota.system_load(fleet).load >= best.lower_bound
 
 

@@ -22,7 +22,17 @@ import numpy as np
 
 from rota.arrays import Array, Int
 from rota.capacity.fleet_search import FleetSearch, KindPricing, deadline
-from rota.capacity.load import Load, Progress, _compile, _frozen, _normalised, check_limits, is_interrupt, packing_in_words
+from rota.capacity.load import (
+    Load,
+    Progress,
+    _compile,
+    _frozen,
+    _normalised,
+    between_in_words,
+    check_limits,
+    is_interrupt,
+    packing_in_words,
+)
 from rota.capacity.load import system_load as server_load
 from rota.capacity.packing import make_maximal
 from rota.capacity.units import integer_units
@@ -97,7 +107,7 @@ class FleetLoad:
         if self.load == 0:
             return "No jobs arrive: the load is 0."
         if self.gap > 1e-4:
-            sentences = [f"The load is between {self.lower_bound:.4g} and {self.load:.4g}; more time would narrow this."]
+            sentences = [between_in_words(self.lower_bound, self.load)]
         elif self.load < 1 - 1e-9:
             sentences = [f"The load is {self.load:.4g}: arrivals can grow by a factor of up to {1 / self.load:.4g}."]
         else:

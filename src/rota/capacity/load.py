@@ -12,6 +12,7 @@ By column generation (`rota.capacity.generation`), with schedules from `rota.cap
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -31,7 +32,7 @@ from rota.display import html_lines, html_table, html_title, jobs_together, numb
 from rota.errors import BadSpec, Problem
 from rota.model import System
 
-__all__ = ["Load", "Progress", "attain", "check_load", "is_interrupt", "system_load"]
+__all__ = ["Load", "Progress", "attain", "between_in_words", "check_load", "is_interrupt", "system_load"]
 
 _T = TypeVar("_T", bound=np.generic)
 
@@ -106,7 +107,7 @@ class Load:
             return "No jobs arrive: the load is 0."
         sentences = []
         if self.gap > 1e-4:
-            sentences.append(f"The load is between {self.lower_bound:.4g} and {self.load:.4g}; more time would narrow this.")
+            sentences.append(between_in_words(self.lower_bound, self.load))
         elif self.load < 1 - 1e-9:
             sentences.append(f"The load is {self.load:.4g}: arrivals can grow by a factor of up to {1 / self.load:.4g}.")
         elif self.load <= 1 + 1e-9:
@@ -214,6 +215,12 @@ def check_limits(gap: float, time_limit_s: float | None) -> None:
         raise BadSpec([Problem("gap", "must be finite and not negative", gap)])
     if time_limit_s is not None and not time_limit_s >= 0:
         raise BadSpec([Problem("time_limit", "must not be negative", time_limit_s)])
+
+
+def between_in_words(lower: float, load: float) -> str:
+    """What is known of a load that is not proved, with as many digits as it takes to tell the two numbers apart."""
+    digits = max(4, 2 - math.floor(math.log10(load / lower - 1)))
+    return f"The load is between {lower:.{digits}g} and {load:.{digits}g}; more time would narrow this."
 
 
 def packing_in_words(load: float, fluid_load: float) -> str:
