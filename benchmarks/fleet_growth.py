@@ -80,9 +80,9 @@ def show(rows: list[dict[str, Any]], sizes: Sequence[int]) -> None:
     """A table for each policy: mean response time by rule and number of servers, with half of the 95 % interval in its last digits."""
     found = {(row["policy"], row["curve"], row["servers"]): row for row in rows}
     for policy in dict.fromkeys(row["policy"] for row in rows):
-        print(f"\n{policy:<22}" + "".join(f"{servers:>11,}" for servers in sizes))
+        print(f"\n{policy:<20}" + "".join(f"{servers:>12,}" for servers in sizes))
         for curve in dict.fromkeys(row["curve"] for row in rows if row["policy"] == policy):
-            print(f"{curve:<22}" + "".join(f"{_cell(found.get((policy, curve, servers))):>11}" for servers in sizes))
+            print(f"{curve:<20}" + "".join(f"{_cell(found.get((policy, curve, servers))):>12}" for servers in sizes))
 
 
 def _cell(row: dict[str, Any] | None) -> str:

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 import rota
 from fleets import all_schedules, load_over_all_schedules, small_fleets
+from rota.capacity.fleet_search import KindPricing
+from rota.capacity.load import between_in_words
 from systems import EXAMPLES, paper_example, small_systems
 
 GAP = 1e-9
@@ -133,6 +135,7 @@ def test_progress_and_time_limit():
     assert 0 < best.lower_bound < best.load
     assert best.gap == best.load / best.lower_bound - 1 > 1e-4
     assert best.explain().startswith("The load is between ")
+    assert between_in_words(0.0127392, 0.0127407) == "The load is between 0.0127392 and 0.0127407; more time would narrow this."
     assert rota.system_load(fleet).load >= best.lower_bound
 
 
@@ -179,6 +182,54 @@ def test_prices_prove_the_load(fleet):
     for share in (best.type_share, best.kind_share, best.resource_share):
         assert share.sum() == pytest.approx(1)
         assert (share >= 0).all()
+
+
+@pytest.mark.parametrize(("short", "long"), [(1, 10**6), (1, 1)])
+@settings(max_examples=40)
+@given(fleet=small_fleets())
+def test_searches_that_are_cut_short_prove_the_same_load(short, long, fleet):
+    """Where the short branch and bound finds too little, the long one and then the integer program go on."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rota.capacity.fleet_search._SHORT", short)
+        patch.setattr("rota.capacity.fleet_search._LONG", long)
+        best = rota.system_load(fleet, gap=GAP)
+    assert best.gap <= GAP
+    assert best.load == pytest.approx(load_over_all_schedules(fleet), rel=2 * GAP)
+
+
+@given(small_fleets(), st.integers(0, 20))
+def test_without_time_the_bound_holds(fleet, looks):
+    """When time is over in the middle of the searches, what is proved by then is below the load and what is found is above."""
+    with pytest.MonkeyPatch.context() as patch:
+        left = iter([1.0] * looks)
+        patch.setattr("rota.capacity.fleet.deadline", lambda limit, began: lambda: next(left, 0.0))
+        best = rota.system_load(fleet, gap=GAP)
+    load = load_over_all_schedules(fleet)
+    assert best.lower_bound <= load * (1 + GAP)
+    assert best.load >= load * (1 - GAP)
+
+
+@given(small_fleets(), st.lists(st.floats(0, 10), min_size=3, max_size=3), st.floats(0, 1.2))
+def test_types_are_left_out_only_where_no_better_schedule_has_them(fleet, prices, part):
+    """Every schedule that is worth more than what is known has at most as many jobs of a type as the search looks at, and it is found."""
+    active = np.arange(len(fleet.names))
+    y = np.array(prices[: len(active)])
+    for c in range(len(fleet.kinds)):
+        if not fleet.runs[c].any():
+            continue
+        pricing = KindPricing(fleet, c, active)
+        value = pricing.value(y)
+        schedules = np.array(all_schedules(fleet, c))[:, pricing.types]
+        worth = schedules @ value
+        known = part * worth.max()
+        found = pricing.branch(y, known, 10**6)
+        assert found.finished
+        assert found.bound == pytest.approx(max(worth.max(), min(known, pricing.bound(y))), rel=1e-9, abs=1e-12)
+        if worth.max() > known * (1 + 1e-9):
+            assert found.schedule @ value == pytest.approx(worth.max(), rel=1e-9)
+            bound, price = pricing.knapsack.relax(value)
+            better = schedules[worth > known * (1 + 1e-9)]
+            assert (better[:, value > 0] <= pricing._most_worth(value, price, bound - known)[value > 0]).all()
 
 
 @settings(max_examples=40)

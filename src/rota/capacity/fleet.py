@@ -22,7 +22,17 @@ import numpy as np
 
 from rota.arrays import Array, Int
 from rota.capacity.fleet_search import FleetSearch, KindPricing, deadline
-from rota.capacity.load import Load, Progress, _compile, _frozen, _normalised, check_limits, packing_in_words
+from rota.capacity.load import (
+    Load,
+    Progress,
+    _compile,
+    _frozen,
+    _normalised,
+    between_in_words,
+    check_limits,
+    is_interrupt,
+    packing_in_words,
+)
 from rota.capacity.load import system_load as server_load
 from rota.capacity.packing import make_maximal
 from rota.capacity.units import integer_units
@@ -97,7 +107,7 @@ class FleetLoad:
         if self.load == 0:
             return "No jobs arrive: the load is 0."
         if self.gap > 1e-4:
-            sentences = [f"The load is between {self.lower_bound:.4g} and {self.load:.4g}; more time would narrow this."]
+            sentences = [between_in_words(self.lower_bound, self.load)]
         elif self.load < 1 - 1e-9:
             sentences = [f"The load is {self.load:.4g}: arrivals can grow by a factor of up to {1 / self.load:.4g}."]
         else:
@@ -183,13 +193,12 @@ def system_load(
             search.solve_master()
             if progress is not None:
                 progress(Progress(search.upper, search.lower, len(search.master), time.perf_counter() - began))
-            remaining = left()
-            if search.upper <= search.lower * (1 + gap) or (remaining is not None and remaining <= 0):
+            if search.upper <= search.lower * (1 + gap) or left() <= 0:
                 break
             if not (search.greedy() or search.exact(gap, left)):
                 break
-    except KeyboardInterrupt:
-        if not search.iterations:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not (search.iterations and is_interrupt(error)):
             raise
     return _answer(search, began)
 

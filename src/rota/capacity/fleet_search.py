@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,11 +31,19 @@ _SMOOTHING = (0.9, 0.5, 0.0)  # how far towards the best proved prices each gree
 _EXACT_SMOOTHING = (0.3, 0.0)  # the same for exact searches, which cost more and find one schedule per kind
 _TRIALS = 40  # greedy schedules per kind and attempt
 _KEEP = 10  # of which at most this many enter the master
-_NODES = 20_000_000  # about a second; after this many, the integer program takes over from the compiled branch and bound
+_SHORT, _LONG = 200_000, 20_000_000  # nodes of the branch and bound, about 0.01 and 0.4 seconds; then comes the integer program
 _IMPROVES = 1e-10  # a schedule enters the master if its kind is worth more by this part of the fleet
 _TIGHT = 1e-6  # a gap that is wider than this is not proved to be narrower than it must be
 _ROUNDING = 1e-12  # weights below this part of their sum are the solver's rounding,
 _SELDOM = 1e-9  # and so is this part of a type's work
+
+
+class Found(NamedTuple):
+    """An upper bound on the value of a schedule, and one of the highest value that was found; whether the search came to its end."""
+
+    bound: float
+    schedule: Int
+    finished: bool
 
 
 class KindPricing:
@@ -71,34 +80,69 @@ class KindPricing:
         value = self.value(y)
         return self.knapsack.relax(value)[0] if value.any() else 0.0
 
-    def good(self, y: Array, noise: Array, share: Array) -> Int:
-        """Many good schedules (n, k)."""
+    def good(self, y: Array, known: float, noise: Array, share: Array) -> tuple[float, Int]:
+        """An upper bound on the value of a schedule, and good ones (n, k), of the types that can come into one worth more than `known`."""
         value = self.value(y)
-        _, price = self.knapsack.relax(value)
-        here = [np.ascontiguousarray(table[:, self.types]) for table in (noise, share)]
-        return greedy_schedules(self.demand, self.capacity, value, self._positive(price), *here)
+        nothing = np.zeros((0, len(value)), dtype=np.int64)
+        if not value.any():
+            return 0.0, nothing
+        bound, price = self.knapsack.relax(value)
+        use = np.flatnonzero(self._most_worth(value, price, bound - known))
+        if not len(use):
+            return bound, nothing
+        here = [np.ascontiguousarray(table[:, self.types[use]]) for table in (noise, share)]
+        found = greedy_schedules(self.demand[use], self.capacity, value[use], self._positive(price), *here)
+        schedules = np.zeros((len(found), len(value)), dtype=np.int64)
+        schedules[:, use] = found
+        return bound, schedules
 
-    def best(self, y: Array, known: float, gap: float, seconds: float | None) -> tuple[float, Int]:
-        """An upper bound on the value of a schedule, and one of the highest value if that is above `known` (else none runs any job).
+    def _most_worth(self, value: Array, price: Array, margin: float) -> Int:
+        """How many jobs of each type a schedule can hold that is worth more than b − margin, where b = p·P is the relaxed bound.
 
-        Schedules worth up to `known` are not looked for, and the bound is not below it: that makes a proof much quicker. Branch and bound,
-        then the integer program if that takes too long.
+        With the resource prices p, every schedule u has  v·u = p·(D u) − (D p − v)·u ≤ b − (D p − v)·u,  so one that is worth more than
+        b − margin has  (D p − v)_i u_i < margin  for every type i: most types cannot come into it at all.
+        """
+        if margin <= 0:
+            return np.zeros(len(value), dtype=np.int64)
+        loss = np.maximum(self.demand @ price - value, _ROUNDING * value)  # at least what rounding leaves uncertain
+        jobs = np.where(value > 0, margin / np.where(value > 0, loss, 1.0) * (1 + 1e-9), 0.0)
+        most: Int = np.floor(np.minimum(self.most, jobs)).astype(np.int64)
+        return most
+
+    def best(self, y: Array, gap: float, seconds: float) -> Found:
+        """The best schedule: branch and bound, then the integer program if that takes too long."""
+        found = self.branch(y, 0.0, _LONG)
+        if found.finished:
+            return found
+        other = self.solve(y, gap, seconds)
+        value = self.value(y)
+        better = other.schedule if value @ other.schedule > value @ found.schedule else found.schedule
+        return Found(min(found.bound, other.bound), better, True)
+
+    def branch(self, y: Array, known: float, nodes: int) -> Found:
+        """Branch and bound for a schedule of the highest value above `known`, with at most that many nodes.
+
+        Schedules worth up to `known` are not looked for, and the bound is not below it: that makes a proof much quicker.
         """
         value = self.value(y)
         nothing = np.zeros(len(value), dtype=np.int64)
         if not value.any():
-            return 0.0, nothing
+            return Found(0.0, nothing, True)
         bound, price = self.knapsack.relax(value)
         if bound <= known:
-            return bound, nothing
-        scale = 1 / bound  # the integer program works where values are near 1
+            return Found(bound, nothing, True)
+        most = self._most_worth(value, price, bound - known)
         found, schedule, finished = best_schedule(
-            self.demand, self.capacity, scale * value, self.most, self._positive(price), scale * known, _NODES
+            self.demand, self.capacity, value / bound, most, self._positive(price), known / bound, nodes
         )
-        if finished:
-            return min(bound, found * bound * (1 + 1e-12)), schedule
-        proved, other = self.knapsack.solve(scale * value, gap / 4, seconds)
-        return min(bound, proved * bound), other if scale * value @ other > found else schedule
+        return Found(min(bound, found * bound * (1 + 1e-12)) if finished else bound, schedule, finished)
+
+    def solve(self, y: Array, gap: float, seconds: float) -> Found:
+        """The best schedule by the integer program, to a quarter of the `gap` or until time is over."""
+        value = self.value(y)
+        bound = self.knapsack.relax(value)[0]  # the integer program works where values are near 1
+        proved, schedule = self.knapsack.solve(value / bound, gap / 4, None if seconds == np.inf else seconds)
+        return Found(min(bound, proved * bound), schedule, True)
 
     def _positive(self, price: Array) -> Array:
         """Prices that are positive for every resource, as the kernels require."""
@@ -213,41 +257,61 @@ class FleetSearch:
         """Many schedules of every kind at smoothed prices; every attempt also proves a bound by the relaxed knapsacks."""
         K = len(self.work)
         for smoothing in _SMOOTHING:
-            y = smoothing * self.proved + (1 - smoothing) * self.prices
-            self.prove(y, self.relaxed(y))
-            added = False
+            y, known = self._smoothed(smoothing)
+            z, added = np.zeros(len(self.kinds)), False
             for c, kind in self._priced():
                 # Small to large noise: amplitudes 10^-3 … 1; the first trial is the plain greedy one.
                 noise = self.rng.uniform(-1, 1, (_TRIALS, K)) * 10.0 ** self.rng.uniform(-3, 0, (_TRIALS, 1))
                 share = self.rng.random((_TRIALS, K))
                 noise[0], share[0] = 0.0, 1.0
-                if kind.value(y).any():
-                    added |= self._add_improving(c, kind, kind.good(y, noise, share))
+                z[c], schedules = kind.good(y, float(known[c]), noise, share)
+                added |= self._add_improving(c, kind, schedules)
+            self.prove(y, z)
             if added:
                 return True
         return False
 
-    def exact(self, gap: float, left: Callable[[], float | None]) -> bool:
+    def _smoothed(self, smoothing: float) -> tuple[Array, Array]:
+        """Prices of the types between the best proved ones and the master's, and the same mix of what servers are worth at both.
+
+        If the master has the best schedules already, a server is worth at most that at these prices: only schedules worth more are looked
+        for.
+        """
+        y = smoothing * self.proved + (1 - smoothing) * self.prices
+        return y, smoothing * self.server_price + (1 - smoothing) * self.worth
+
+    def exact(self, gap: float, left: Callable[[], float]) -> bool:
         """The best schedule of every kind at smoothed prices, with a proof; False if none can improve the master any more.
 
-        `left`: seconds that remain, or None. What a server of a kind is worth at the smoothed prices is at most the same mix of what it is
-        worth at both, if the master has the best schedules already: only what is above that is looked for.
+        A few kinds take most of the time. So all kinds are searched for a short time first, and those where that was not enough are
+        searched for longer only if no other kind improves the master. `left`: the seconds that remain. When time is over, the bound of
+        a kind is that of its relaxation.
         """
         slack = gap / 4 if gap > _TIGHT else 0.0
         for smoothing in _EXACT_SMOOTHING:
-            y = smoothing * self.proved + (1 - smoothing) * self.prices
-            known = (smoothing * self.server_price + (1 - smoothing) * self.worth) * (1 + slack)
-            z, added = np.zeros(len(self.kinds)), False
-            for c, kind in self._priced():
-                z[c], schedule = kind.best(y, float(known[c]), gap, left())
-                self.exact_solves += 1
-                added |= self._add_improving(c, kind, schedule[None, :])
-            self.prove(y, z)
-            if added or self.upper <= self.lower * (1 + gap):
-                return True
+            y, known = self._smoothed(smoothing)
+            known = known * (1 + slack)
+            z, added, hard = np.zeros(len(self.kinds)), False, self._priced()
+            for nodes in (_SHORT, _LONG, 0):
+                kinds, hard = hard, []
+                for c, kind in kinds:
+                    if left() <= 0:
+                        z[c] = z[c] or kind.bound(y)
+                        continue
+                    found = kind.branch(y, float(known[c]), nodes) if nodes else kind.solve(y, gap, left())
+                    self.exact_solves += 1
+                    z[c] = found.bound
+                    added |= self._add_improving(c, kind, found.schedule[None, :])
+                    if not found.finished:
+                        hard.append((c, kind))
+                self.prove(y, z)
+                if added or self.upper <= self.lower * (1 + gap) or left() <= 0:
+                    return True
+                if not hard:
+                    break
         return False
 
 
-def deadline(time_limit_s: float | None, began: float) -> Callable[[], float | None]:
-    """The seconds that remain of a time limit, whenever it is called."""
-    return lambda: None if time_limit_s is None else time_limit_s - (time.perf_counter() - began)
+def deadline(time_limit_s: float | None, began: float) -> Callable[[], float]:
+    """The seconds that remain of a time limit, whenever it is called; inf if there is none."""
+    return lambda: np.inf if time_limit_s is None else time_limit_s - (time.perf_counter() - began)

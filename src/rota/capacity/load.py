@@ -12,6 +12,7 @@ By column generation (`rota.capacity.generation`), with schedules from `rota.cap
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -31,17 +32,10 @@ from rota.display import html_lines, html_table, html_title, jobs_together, numb
 from rota.errors import BadSpec, Problem
 from rota.model import System
 
-__all__ = ["Load", "Progress", "attain", "check_load", "system_load"]
+__all__ = ["Load", "Progress", "attain", "between_in_words", "check_load", "is_interrupt", "system_load"]
 
 _T = TypeVar("_T", bound=np.generic)
 
-_SMOOTHING = (0.9, 0.5, 0.0)  # how far towards the best proved prices each attempt searches
-_TRIALS = 60  # greedy schedules per attempt
-_KEEP = 20  # of which at most this many enter the master
-_NODES = 300_000  # after this many, the integer program takes over from the compiled branch and bound
-_IMPROVES = 1e-10  # a schedule enters the master if y·u > 1 + this
-_ROUNDING = 1e-12  # weights below this part of their sum are the solver's rounding,
-_SELDOM = 1e-9  # and so is this part of a type's work
 _LEAST_WORK, _MOST_WORK = 1e-100, 1e100  # so that products and quotients of floats neither overflow nor underflow
 _NEAR = 1e-4  # the gap at which a search for a load that is low enough ends, if it is neither found nor refuted
 _MISSED = 1e-6  # what a demand may lose when it is rounded to whole units, relative
@@ -113,7 +107,7 @@ class Load:
             return "No jobs arrive: the load is 0."
         sentences = []
         if self.gap > 1e-4:
-            sentences.append(f"The load is between {self.lower_bound:.4g} and {self.load:.4g}; more time would narrow this.")
+            sentences.append(between_in_words(self.lower_bound, self.load))
         elif self.load < 1 - 1e-9:
             sentences.append(f"The load is {self.load:.4g}: arrivals can grow by a factor of up to {1 / self.load:.4g}.")
         elif self.load <= 1 + 1e-9:
@@ -184,7 +178,7 @@ def system_load(
     try:
         found.run(gap, _deadline(start, time_limit_s), tell)
     except (KeyboardInterrupt, SystemError) as error:
-        if not (found.iterations and _is_interrupt(error)):
+        if not (found.iterations and is_interrupt(error)):
             raise
         found.finish()
     return search.answer(time.perf_counter() - start)
@@ -206,9 +200,9 @@ def attain(system: System, level: float, *, known: Int | None = None, time_limit
     return search.answer(time.perf_counter() - start)
 
 
-def _is_interrupt(error: BaseException | None) -> bool:
+def is_interrupt(error: BaseException | None) -> bool:
     """Whether that is Ctrl-C. Within a compiled function it comes as a `SystemError` of which it is the cause."""
-    return isinstance(error, KeyboardInterrupt) or (isinstance(error, SystemError) and _is_interrupt(error.__cause__))
+    return isinstance(error, KeyboardInterrupt) or (isinstance(error, SystemError) and is_interrupt(error.__cause__))
 
 
 def _deadline(start: float, time_limit_s: float | None) -> float:
@@ -221,6 +215,12 @@ def check_limits(gap: float, time_limit_s: float | None) -> None:
         raise BadSpec([Problem("gap", "must be finite and not negative", gap)])
     if time_limit_s is not None and not time_limit_s >= 0:
         raise BadSpec([Problem("time_limit", "must not be negative", time_limit_s)])
+
+
+def between_in_words(lower: float, load: float) -> str:
+    """What is known of a load that is not proved, with as many digits as it takes to tell the two numbers apart."""
+    digits = max(4, 2 - math.floor(math.log10(load / lower - 1)))
+    return f"The load is between {lower:.{digits}g} and {load:.{digits}g}; more time would narrow this."
 
 
 def packing_in_words(load: float, fluid_load: float) -> str:

@@ -208,9 +208,9 @@ class PinnedSearch:
             for c, pricing in self.pricing.items():
                 value = np.zeros(len(self.active))
                 value[pricing.types] = y[self.queue_of[c]] / pricing.speed  # the pricing counts work, and slots are counted here
-                z, schedule = pricing.best(value, 0.0, _NARROW, max(half - time.perf_counter(), 0.01))
-                bound -= float(self.count[c]) * z
-                added |= self.add(c, schedule)
+                found = pricing.best(value, _NARROW, max(half - time.perf_counter(), 0.01))
+                bound -= float(self.count[c]) * found.bound
+                added |= self.add(c, found.schedule)
             self.lower = max(self.lower, bound)
             now = float(sum(self._between(q, float(n)) for q, n in enumerate(k)))
             if not added or now - self.lower <= _NARROW * (float(self.offered.sum()) + now) or time.perf_counter() > half:

@@ -370,6 +370,20 @@ def write(server: Server, now: float, what: int, i: int, sequence: int) -> None:
 @large_kernel
 def check(state: State, target: Int, server: Server) -> None:
     """Checks the invariants after an event; used in tests."""
+    running = check_lists(state, target, server)
+    heap, first, paused = server.numbers[RUNNING], server.jobs.shape[0], 0
+    for place in range(first, first + server.numbers[BACK]):
+        heap += int(server.ends[place] < np.inf)
+        paused += int(server.left[place] < np.inf)
+    if running != heap:
+        raise AssertionError("the heap does not hold the running jobs")
+    if paused != server.numbers[PAUSED_JOBS]:
+        raise AssertionError("a paused job was lost")
+
+
+@large_kernel
+def check_lists(state: State, target: Int, server: Server) -> int:
+    """Checks the lists of jobs at one server, and that what runs fits; returns how many jobs run there."""
     running = 0
     for i in range(target.shape[0]):
         if state.running[i] != min(target[i], state.system[i]) or target[i] < 0:
@@ -386,17 +400,10 @@ def check(state: State, target: Int, server: Server) -> None:
             job = state.newer[job]
         if count != state.system[i]:
             raise AssertionError("a job was lost")
-    heap, first, paused = server.numbers[RUNNING], server.jobs.shape[0], 0
-    for place in range(first, first + server.numbers[BACK]):
-        heap += int(server.ends[place] < np.inf)
-        paused += int(server.left[place] < np.inf)
-    if running != heap:
-        raise AssertionError("the heap does not hold the running jobs")
-    if paused != server.numbers[PAUSED_JOBS]:
-        raise AssertionError("a paused job was lost")
     for r in range(state.free.shape[0]):
         used = 0
         for i in range(target.shape[0]):
             used += state.running[i] * state.demand[i, r]
         if used > state.capacity[r] or used + state.free[r] != state.capacity[r]:
             raise AssertionError("the running jobs do not fit the server")
+    return running

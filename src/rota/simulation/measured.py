@@ -32,6 +32,7 @@ __all__ = ["FEWEST", "About", "Measured", "quantiles_of", "result_of", "too_litt
 
 FEWEST = 100  # jobs of a type, for a mean of them
 _MANY_GROW = 0.5  # of several runs: a short one may look as if it grew, but not many of them
+_ROUNDING = 2e-15  # of the clock: times that are less than this part of it are 0
 _UNKNOWN_PART = 0.05  # of the jobs present that may be of types of which too little is known
 
 
@@ -103,6 +104,10 @@ def result_of(runs: Sequence[Measured], about: About, elapsed: float, *, interru
     def overall(column: int) -> float:
         return overall_hidden * float(rows[:, :, column].sum() / counted.sum()) if counted.sum() > 0 else np.nan
 
+    def waited(mean: Array | float) -> Array:
+        # Waiting is response time less size: of jobs that never wait, only the rounding of the clock is left.
+        return np.where(np.asarray(mean) < _ROUNDING * total_time, 0.0, mean)
+
     jobs_done, sums = counts.sum(axis=1), rows[:, :, RESPONSE].sum(axis=1)
     histogram = sum((run.histogram for run in runs[1:]), start=runs[0].histogram)
     parts = np.concatenate([run.segments for run in runs])
@@ -137,14 +142,14 @@ def result_of(runs: Sequence[Measured], about: About, elapsed: float, *, interru
         response_time=type_hidden * response,
         response_time_interval=type_hidden * np.array([ratio_interval(rows[:, i, RESPONSE], counts[:, i], worth[i]) for i in range(K)]),
         response_time_variance=type_hidden * type_variance,
-        waiting_time=type_hidden * per_job(WAITING),
+        waiting_time=waited(type_hidden * per_job(WAITING)),
         waiting_time_variance=type_hidden * (per_job(WAITING + SQUARE) - per_job(WAITING) ** 2),
         slowdown=type_hidden * per_job(SLOWDOWN),
         slowdown_variance=type_hidden * (per_job(SLOWDOWN + SQUARE) - per_job(SLOWDOWN) ** 2),
         mean_response_time=overall(RESPONSE),
         interval=interval,
         little_response_time=overall_hidden * little,
-        mean_waiting_time=overall(WAITING),
+        mean_waiting_time=float(waited(overall(WAITING))),
         mean_slowdown=overall(SLOWDOWN),
         response_time_quantiles=quantiles_of(histogram[0].sum(axis=0), overall_hidden),
         waiting_time_quantiles=quantiles_of(histogram[1].sum(axis=0), overall_hidden),

@@ -112,6 +112,14 @@ def test_a_designed_remainder():
     assert_near(rota.simulate(fleet, design, jobs=1_500_000, seed=7), exact.mean_response_time, 0.05)
 
 
+def test_jobs_that_never_wait():
+    """Where every job starts at once, the mean waiting time is 0 and not the rounding of the clock."""
+    fleet = rota.Fleet.equal(rota.System([2], [[1]], [0.1], [1.0]), 1000)
+    result = rota.simulate(fleet, "first-fit", dispatch="pull", jobs=5000)
+    assert result.mean_waiting_time == 0
+    assert result.waiting_time.tolist() == [0]
+
+
 def test_pooled_servers_are_one_queue():
     """Jobs that need one slot each and are pulled by 7 servers of 1 to 3 slots are an M/M/14 queue: Erlang's C formula."""
     fleet = rota.Fleet(count=[2, 3, 2], capacity=[[1], [2], [3]], demand=[[1]], arrival_rate=[11.9], service_rate=[1.0])

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from rota.arrays import Int
 from rota.kernel import large_kernel
+from rota.simulation.engine import check_lists
 from rota.simulation.fleet.one_server import load
 from rota.simulation.fleet.state import (
     ENDS,
@@ -22,33 +22,6 @@ from rota.simulation.server import (
 )
 
 __all__ = ["check_all"]
-
-
-@large_kernel
-def check_lists(state: Any, target: Int, server: Server) -> int:
-    """Checks what belongs to one server; returns how many jobs run there."""
-    running = 0
-    for i in range(target.shape[0]):
-        if state.running[i] != min(target[i], state.system[i]) or target[i] < 0:
-            raise AssertionError("the running jobs do not match the decision")
-        running += state.running[i]
-        count, job, waits = 0, state.oldest[i], False
-        while job >= 0:
-            if job == state.first_waiting[i]:
-                waits = True
-            if (server.jobs[job]["position"] >= 0) == waits:
-                raise AssertionError("a waiting job is older than a running one of its type")
-            count += 1
-            job = state.newer[job]
-        if count != state.system[i]:
-            raise AssertionError("a job was lost")
-    for r in range(state.free.shape[0]):
-        used = 0
-        for i in range(target.shape[0]):
-            used += state.running[i] * state.demand[i, r]
-        if used > state.capacity[r] or used + state.free[r] != state.capacity[r]:
-            raise AssertionError("the running jobs do not fit the server")
-    return running
 
 
 @large_kernel
