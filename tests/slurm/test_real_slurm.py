@@ -143,6 +143,27 @@ def test_an_administrator_changes_the_partition(empty_cluster, tmp_path):
     assert "Traceback" not in log_of(tmp_path)
 
 
+def test_slurmctld_is_slow(empty_cluster, tmp_path):
+    """slurmctld does not answer for 25 s (SIGSTOP): the controller says so once, goes on when it does, and every job ends once."""
+    cluster, notes = empty_cluster, Notes(tmp_path / "notes")
+    with Allocated(cluster) as allocated, controlled(cluster, tmp_path, "first-fit") as process:
+        ids = submit_mixed(cluster, notes, 24, *HELD)
+        cluster.wait_for("some ends", lambda: len(notes.ends()) >= 4)
+        slurmctld = cluster.processes["slurmctld"]
+        slurmctld.send_signal(signal.SIGSTOP)
+        try:
+            time.sleep(25)
+        finally:
+            slurmctld.send_signal(signal.SIGCONT)
+        wait_until_empty(cluster, tmp_path)
+        assert process.poll() is None
+    _check(cluster, notes, ids)
+    _check_room(allocated)
+    log = log_of(tmp_path)
+    assert (log.count("Rota goes on when it answers"), log.count("slurmctld answers again")) == (1, 1), log
+    assert "Traceback" not in log
+
+
 def test_slurmctld_is_killed_in_the_middle(tmp_path):
     """slurmctld is killed by SIGKILL and comes back with a state that is some seconds old: every job completes at least once.
 
