@@ -3,7 +3,6 @@
 from datetime import datetime
 
 import pytest
-
 from benchmarks._slurm_log import delays
 
 LOG = """[2026-11-18T20:00:00.000] _slurm_rpc_submit_batch_job: JobId=7 InitPrio=0 usec=206
