@@ -1,10 +1,13 @@
 """Rota on a real Slurm on loopback, beside Slurm's own backfill scheduler; and a queue of ten thousand jobs.
 
 `python -m benchmarks slurm --workload paper --minutes 40 --seeds 4`: for each seed, the same jobs at the same times on two clusters at
-once, one under sched/backfill, one under Rota. It prints the mean response time as the jobs noted it, the lag that was measured, and what
-a simulated cluster with this lag predicts for the same jobs. Jobs are `sleep`, so the CPUs that they ask for are those of the nodes, not
-those of this machine. Slurm knows a time limit for each job, twice its running time, rounded up to minutes; Rota does not use it.
-`--simulate 0.4`: no Slurm, only the same jobs on the simulated cluster with this lag, under EASY backfilling and under Rota.
+once, one under sched/backfill, one under Rota. It prints the mean response time as the jobs noted it, and what was measured in the log of
+slurmctld: how late Rota looked, the lag from a release to the start, and how much longer jobs held their CPUs than they ran (launch and
+end). Then what a simulated cluster predicts for the same jobs with these three, without the last one, and with none. EASY is the prediction
+for backfill, with what its own jobs held. Jobs are `sleep`, so the CPUs that they ask for are those of the nodes, not those of this
+machine. Slurm knows a time limit for each job, twice its running time, rounded up to minutes; Rota does not use it.
+`--simulate 0.4 --held 0.5`: no Slurm, only the same jobs on the simulated cluster with this lag, and with jobs that hold their CPUs for so
+much longer, under EASY backfilling and under Rota.
 `--pending 10000`: memory, time per cycle and RPCs per second with that many held jobs. Needs root and Slurm.
 """
 
@@ -25,6 +28,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from benchmarks._slurm_log import Delays, delays
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,7 @@ def run(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--no-wake", action="store_true", help="Rota looks once per interval, not when a job has ended")
     parser.add_argument("--together", action="store_true", help="all seeds at the same time, each on clusters of its own")
     parser.add_argument("--simulate", type=float, metavar="LAG", help="only simulate, with this lag in seconds; needs no Slurm")
+    parser.add_argument("--held", type=float, default=0.0, metavar="S", help="with --simulate: jobs hold their CPUs so much longer")
     parser.add_argument("--pending", type=int, default=10_000, help="0: leave that part out")
     given = parser.parse_args(arguments)
     if given.simulate is not None:
@@ -124,13 +130,18 @@ def _compare(given: argparse.Namespace) -> None:
     woken = "" if given.no_wake else " and when a job has ended"
     print(f"{given.workload}: {workload.nodes} nodes at load {given.load:g}, {given.minutes:g} minutes of arrivals, ", end="")
     print(f"{given.policy}, a look every {given.interval:g} s{woken}, {given.seeds if given.together else 1} seeds at once")
-    print("mean response times in s; predicted: simulated with the measured lag; no lag: simulated without")
-    print(f"{'seed':>4} {'jobs':>5} {'backfill':>9} {'Rota':>7} {'ratio':>6} {'predicted':>10} {'lag':>6} {'no lag':>7}", flush=True)
+    print(
+        "mean response times in s; look, lag, held: measured delays in s; predicted: simulated with all three; then without held, with none"
+    )
+    heads = (f"{'backfill':>9} {'EASY':>7}", f"{'Rota':>7} {'ratio':>6}", f"{'look':>6} {'lag':>6} {'held':>6}")
+    print(f"{'seed':>4} {'jobs':>5} {' '.join(heads)} {'predicted':>10} {'not held':>9} {'none':>7}", flush=True)
     seeds = range(given.first_seed, given.first_seed + given.seeds)
     with ThreadPoolExecutor(given.seeds if given.together else 1) as pool:
         rows = list(pool.map(lambda seed: _one_seed(workload, plan, given, seed), seeds))
-    means = np.array(rows).mean(axis=0)
-    print(f"mean       {means[0]:9.2f} {means[1]:7.2f} {means[1] / means[0]:6.3f} {means[2]:10.2f} {'':6} {means[3]:7.2f}")
+    backfill, easy, ours, predicted, not_held, none = np.array(rows).mean(axis=0)
+    print(
+        f"mean       {backfill:9.2f} {easy:7.2f} {ours:7.2f} {ours / backfill:6.3f} {'':20} {predicted:10.2f} {not_held:9.2f} {none:7.2f}"
+    )
 
 
 def _simulate(given: argparse.Namespace) -> None:
@@ -139,52 +150,58 @@ def _simulate(given: argparse.Namespace) -> None:
 
     workload = WORKLOADS[given.workload]
     system = workload.system(given.load, given.scale)
-    print(f"{given.workload}: simulated with a lag of {given.simulate:g} s; mean response times in s")
+    held = f", jobs hold their CPUs {given.held:g} s longer" if given.held else ""
+    print(f"{given.workload}: simulated with a lag of {given.simulate:g} s{held}; mean response times in s")
     print(f"{'seed':>4} {'jobs':>5} {'EASY':>9} {'Rota':>7} {'ratio':>6}", flush=True)
     rows = list[list[float]]()
     for seed in range(given.first_seed, given.first_seed + given.seeds):
         drawn = _drawn(system, workload.nodes, given.minutes, seed)
         plans = (PlanFile(system, as_policy(name, system)) for name in ("easy", given.policy))
-        rows.append([_mean_simulated(workload, plan, drawn, 0.2, given.simulate) for plan in plans])
+        rows.append([_mean_simulated(workload, plan, drawn, 0.2, given.simulate, given.held) for plan in plans])
         print(f"{seed:>4} {len(drawn.times):>5} {rows[-1][0]:9.2f} {rows[-1][1]:7.2f} {rows[-1][1] / rows[-1][0]:6.3f}", flush=True)
     easy, ours = np.array(rows).mean(axis=0)
     print(f"mean       {easy:9.2f} {ours:7.2f} {ours / easy:6.3f}")
 
 
-def _mean_simulated(workload: Workload, plan: Any, drawn: Drawn, interval_s: float, lag_s: float) -> float:
-    """The mean response time of these jobs on a simulated cluster."""
+def _mean_simulated(workload: Workload, plan: Any, drawn: Drawn, interval_s: float, lag_s: float, held_s: float = 0.0) -> float:
+    """The mean response time of these jobs on a simulated cluster, on which each holds its CPUs for so much longer than it runs."""
     from rota.slurm.simulated import PlayedJob, play
     from rota.slurm.world import Amounts, Node
 
     has = Amounts(workload.cpus, workload.memory_mb, workload.gres)
     nodes = [Node(f"n{k + 1}", has, Amounts(), "IDLE", ("main",)) for k in range(workload.nodes)]
     jobs = [
-        PlayedJob(str(k + 1), float(at), Amounts(*workload.asks[kind]), float(size))
+        PlayedJob(str(k + 1), float(at), Amounts(*workload.asks[kind]), float(size) + held_s)
         for k, (at, kind, size) in enumerate(zip(*drawn, strict=True))
     ]
     return float((play(plan, nodes, jobs, interval_s=interval_s, lag_s=lag_s)[1] - drawn.times).mean())
 
 
-def _one_seed(workload: Workload, plan: Any, given: argparse.Namespace, seed: int) -> tuple[float, float, float, float]:
+def _one_seed(workload: Workload, plan: Any, given: argparse.Namespace, seed: int) -> tuple[float, ...]:
     """The same jobs under backfill and under Rota, at the same time; and simulated."""
+    from rota.policy import PlanFile, as_policy
+
     drawn = _drawn(plan.system, workload.nodes, given.minutes, seed)
     with ThreadPoolExecutor(2) as both:
         slurm, rota = (both.submit(_played, workload, drawn, one, given.interval, not given.no_wake) for one in (None, plan))
-        (backfill, _), (ours, beat) = slurm.result(), rota.result()
-    lag = beat["lag_s"]
-    predicted, without = (
-        _mean_simulated(workload, plan, drawn, step, delay)
-        for step, delay in ((given.interval if given.no_wake else 0.2, lag), (0.02, 0.0))
+        (backfill, of_slurm), (ours, seen) = slurm.result(), rota.result()
+    look_s = 2 * seen.look_s  # so far apart that the next look is look_s away, on average
+    # A job has its last line end_s before it gives its CPUs back, and its response time ends there.
+    predicted = _mean_simulated(workload, plan, drawn, look_s, seen.lag_s, seen.held_s) - seen.end_s
+    not_held, none = (_mean_simulated(workload, plan, drawn, step, lag) for step, lag in ((look_s, seen.lag_s), (0.02, 0.0)))
+    easy = PlanFile(plan.system, as_policy("easy", plan.system))
+    # Slurm's scheduler looks every second (sched_interval, bf_interval), and a job that it chooses starts at once.
+    expected = _mean_simulated(workload, easy, drawn, 1.0, 0.0, of_slurm.held_s) - of_slurm.end_s
+    columns = (f"{backfill:9.2f} {expected:7.2f}", f"{ours:7.2f} {ours / backfill:6.3f}", f"{seen.look_s:6.2f} {seen.lag_s:6.2f}")
+    print(
+        f"{seed:>4} {len(drawn.times):>5} {' '.join(columns)} {seen.held_s:6.2f} {predicted:10.2f} {not_held:9.2f} {none:7.2f}", flush=True
     )
-    found = (
-        f"{seed:>4} {len(drawn.times):>5} {backfill:9.2f} {ours:7.2f} {ours / backfill:6.3f} {predicted:10.2f} {lag:6.2f} {without:7.2f}"
-    )
-    print(found, flush=True)
-    return backfill, ours, predicted, without
+    print(f"     held under backfill {of_slurm.held_s:.2f} s", flush=True)
+    return backfill, expected, ours, predicted, not_held, none
 
 
-def _played(workload: Workload, drawn: Drawn, plan: Any, interval_s: float, wake: bool) -> tuple[float, dict[str, Any]]:
-    """The mean response time of the jobs on a cluster of its own, under this plan or under Slurm's own scheduler; the last heartbeat."""
+def _played(workload: Workload, drawn: Drawn, plan: Any, interval_s: float, wake: bool) -> tuple[float, Delays]:
+    """The mean response time of the jobs on a cluster of its own, under this plan or under Slurm's own scheduler; delays by its log."""
     from rota.policy import plan_file_to_json
     from slurm.cluster import Group, running_cluster
     from slurm.real import HELD, Notes
@@ -211,8 +228,9 @@ def _played(workload: Workload, drawn: Drawn, plan: Any, interval_s: float, wake
             id = cluster.submit(notes.command(float(size)), *options, *(HELD if plan is not None else ()))
             submitted[str(id)] = now
         cluster.wait_for("all ends", lambda: len(notes.ends()) == len(submitted), 3600)
-        ended = {job: at for what, job, _, _, at in notes.read() if what == "end"}
-        found = json.loads(beat.read_text()) if process is not None else {}
+        cluster.wait_for("an empty queue", lambda: not cluster.run("squeue", "-h"))
+        began_at, ended = ({job: at for what, job, _, _, at in notes.read() if what == wanted} for wanted in ("begin", "end"))
+        found = delays((cluster.directory / "slurmctld.log").read_text(), began_at, ended)
         if process is not None:
             process.terminate()
             process.wait(20)

@@ -55,6 +55,15 @@ def test_of_equal_policies_none_is_told_apart(correlation):
     assert wrong[1] >= 0.12 * studies
 
 
+def test_differences_that_cancel_nearby():
+    """Two policies that differ in two neighbouring batches only, and by as much: the interval is finite and not 0."""
+    apart = np.zeros(2048)
+    apart[1000:1002] = (0.5, -0.5)
+    with np.errstate(all="raise"):
+        found = difference_interval(apart, np.ones(2048))
+    assert 0 < found < 1e-3
+
+
 def test_differences_that_exist_are_still_found():
     """A policy that is worse by six times the error of a difference is told apart from the best among six policies."""
     rng, ones = np.random.default_rng(9), np.ones(300)

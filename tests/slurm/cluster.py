@@ -263,11 +263,13 @@ def running_cluster(
 
 
 def _processes_of(directory: Path, *marks: str) -> Iterator[Path]:
-    """The processes that belong to the cluster of this directory: their SLURM_CONF is its file. `marks` are in their environment too."""
+    """The processes that the cluster of this directory has started, its daemons and their jobs: SLURM_CONF is its file. Not those of a
+    person who gave the cluster a look, which have that too. `marks` are in their environment as well."""
     wanted = {mark.encode() for mark in (f"SLURM_CONF={directory}/slurm.conf", *marks)}
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if wanted <= set((place / "environ").read_bytes().split(b"\0")):
+            found = (place / "environ").read_bytes().split(b"\0")
+            if wanted <= set(found) and any(word.startswith((f"{_DAEMON}=".encode(), b"SLURM_JOB_ID=")) for word in found):
                 yield place
 
 

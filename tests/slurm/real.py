@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 
 from slurm.cluster import Cluster
 
@@ -85,6 +86,42 @@ class Notes:
                 now += change
                 most[node] = max(most.get(node, 0), now)
         return most
+
+
+class Allocated:
+    """The most CPUs and memory that Slurm's jobs had on each node, looked at all the time while it is entered.
+
+    A suspended job keeps its memory; one that is being ended (CG) has both for a moment still, and Slurm starts nothing there before."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.cpus, self.memory_mb = dict[str, int](), dict[str, int]()
+        self.looks = 0
+        self._stop = Event()
+        self._thread = Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Allocated:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.2):
+            cpus, memory = dict[str, int](), dict[str, int]()
+            said = self.cluster.run("squeue", "-h", "-t", "R,S", "-O", "StateCompact:5,NumCPUs:8,MinMemory:12,NodeList:40", check=False)
+            for state, has, asked, node in map(str.split, said.splitlines()):
+                cpus[node] = cpus.get(node, 0) + (int(has) if state == "R" else 0)
+                memory[node] = memory.get(node, 0) + _megabytes(asked)
+            self.cpus |= {node: max(count, self.cpus.get(node, 0)) for node, count in cpus.items()}
+            self.memory_mb |= {node: max(mb, self.memory_mb.get(node, 0)) for node, mb in memory.items()}
+            self.looks += 1
+
+
+def _megabytes(text: str) -> int:
+    return int(float(text[:-1]) * {"M": 1, "G": 1024}[text[-1]])
 
 
 def submit_mixed(cluster: Cluster, notes: Notes, count: int, *options: str, longest: float = 3.0) -> list[str]:

@@ -1,5 +1,7 @@
 """What is sent to scontrol, and what happens when Slurm does not answer."""
 
+from pathlib import Path
+
 import pytest
 
 from rota.cli import main
@@ -53,6 +55,18 @@ def test_slurm_is_not_there(monkeypatch, capsys):
         SlurmClient().read()
     assert main(["slurm", "status"]) == 1
     assert "is not on this machine" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(bool(missing()), reason=f"no Slurm: {missing()}")
+def test_a_machine_of_no_cluster(monkeypatch):
+    """Without a slurm.conf, or with SLURM_CONF naming none, the error says so at once: Slurm would try for a minute."""
+    monkeypatch.setenv("SLURM_CONF", "/nowhere/slurm.conf")
+    with pytest.raises(NoSlurm, match="SLURM_CONF names /nowhere"):
+        SlurmClient().read()
+    monkeypatch.delenv("SLURM_CONF")
+    if not Path("/etc/slurm/slurm.conf").exists():
+        with pytest.raises(NoSlurm, match="finds no cluster"):
+            SlurmClient().read()
 
 
 @pytest.mark.skipif(bool(missing()), reason=f"no Slurm: {missing()}")

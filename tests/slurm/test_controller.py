@@ -242,6 +242,22 @@ def test_a_release_that_comes_to_nothing_is_taken_back_and_at_last_left_to_slurm
     assert seen[-1] == Do.LEAVE
 
 
+def test_a_release_is_not_taken_back_while_the_partition_is_stopped():
+    """An administrator stops the partition for longer than the patience: the release stands, and is no lag when the job starts."""
+    world = World("first-fit", "none", nodes=1)
+    world.cluster.lag_s = math.inf
+    _jobs(world.cluster, 1)
+    world.cycle()
+    job = world.cluster.jobs["1"]
+    world.cluster.jobs["1"] = replace(job, reason="PartitionDown")
+    assert not [action for _ in range(100) for action in world.cycle()]
+    world.cluster.runs["1"].starts = world.cluster.clock
+    for _ in range(3):
+        world.cycle()
+    assert world.cluster.jobs["1"].state == "R"
+    assert world.controller.times.lag.mean < 2
+
+
 def test_only_some_notes_are_written_at_once():
     """A thousand jobs that wait get their notes a few at a time, so that slurmctld is not kept busy with them."""
     world = World("first-fit", "none", nodes=1)

@@ -16,6 +16,7 @@ from rota.slurm.world import Action, Do
 from slurm.cluster import Group, missing, running_cluster
 from slurm.real import (
     HELD,
+    Allocated,
     Notes,
     controlled,
     ended_jobs,
@@ -34,15 +35,24 @@ def _check(cluster, notes, ids):
     assert all(cpus <= 8 for cpus in notes.most_cpus().values()), notes.most_cpus()
 
 
+def _check_room(allocated):
+    """By what Slurm says, no node had more CPUs or memory allocated at any look than it has."""
+    assert allocated.looks >= 5
+    assert set(allocated.cpus) == {"n1", "n2", "n3", "n4"}
+    assert all(cpus <= 8 for cpus in allocated.cpus.values()), allocated.cpus
+    assert all(memory <= 16_000 for memory in allocated.memory_mb.values()), allocated.memory_mb
+
+
 @pytest.mark.parametrize("policy", ["nMSR", "improved", "first-fit"])
 def test_mixed_jobs_under_a_rota(empty_cluster, tmp_path, policy):
     """Jobs of three types on four nodes under an MSR rota, an improved one and First-Fit; the lag is measured."""
     notes = Notes(tmp_path / "notes")
     ids = submit_mixed(empty_cluster, notes, 24, *HELD)  # before the controller: together they need more than three nodes
-    with controlled(empty_cluster, tmp_path, policy):
+    with Allocated(empty_cluster) as allocated, controlled(empty_cluster, tmp_path, policy):
         wait_until_empty(empty_cluster, tmp_path)
         time.sleep(1)
     _check(empty_cluster, notes, ids)
+    _check_room(allocated)
     assert len({node for _, _, node, *_ in notes.read()}) == 4
     beat = json.loads((tmp_path / "beat.json").read_text())
     assert beat["starts"] > 0
@@ -53,10 +63,11 @@ def test_mixed_jobs_under_a_rota(empty_cluster, tmp_path, policy):
 def test_mixed_jobs_under_slurms_own_scheduler(empty_cluster, tmp_path):
     """The same jobs, not held, under backfill: a controller that runs beside does not touch them."""
     notes = Notes(tmp_path / "notes")
-    with controlled(empty_cluster, tmp_path, "first-fit"):
+    with Allocated(empty_cluster) as allocated, controlled(empty_cluster, tmp_path, "first-fit"):
         ids = submit_mixed(empty_cluster, notes, 24)
         wait_until_empty(empty_cluster, tmp_path)
     _check(empty_cluster, notes, ids)
+    _check_room(allocated)
     assert "release" not in log_of(tmp_path)
 
 
@@ -68,7 +79,7 @@ def test_everything_dies_in_the_middle(empty_cluster, tmp_path):
         cluster.wait_for("some ends", lambda: len(notes.ends()) >= 4)
         process.send_signal(signal.SIGKILL)
         process.wait(10)
-    with controlled(cluster, tmp_path, "nMSR"):
+    with Allocated(cluster) as allocated, controlled(cluster, tmp_path, "nMSR"):
         cluster.wait_for("the second controller", lambda: log_of(tmp_path).rpartition("nodes:")[2].count("release") > 0)
         cluster.wait_for("more ends", lambda: len(notes.ends()) >= 16)
         # SIGTERM: killed by SIGKILL it comes back with what it saved some seconds before, and runs jobs again that had ended since.
@@ -90,7 +101,67 @@ def test_everything_dies_in_the_middle(empty_cluster, tmp_path):
     assert sorted((one["JobId"] for one in records if one["JobState"] == "COMPLETED"), key=int) == sorted(ids, key=int)
     assert {one["NodeList"] for one in records if one["StartTime"] > after} <= {"n1", "n2"}
     assert all(cpus <= 8 for cpus in notes.most_cpus().values()), notes.most_cpus()
+    _check_room(allocated)
     assert "Traceback" not in log_of(tmp_path)
+
+
+def test_an_administrator_changes_the_partition(empty_cluster, tmp_path):
+    """A node is taken out of the partition, then the partition is stopped for longer than the patience: no job starts on that node, none
+    is given up, and all end once when it is up again; the node that comes back gets jobs."""
+    cluster, notes = empty_cluster, Notes(tmp_path / "notes")
+
+    def now():
+        return time.strftime("%Y-%m-%dT%H:%M:%S")
+
+    with Allocated(cluster) as allocated, controlled(cluster, tmp_path, "first-fit", "--patience", "1"):
+        ids = submit_mixed(cluster, notes, 24, *HELD)
+        cluster.wait_for("some ends", lambda: len(notes.ends()) >= 4)
+        try:
+            cluster.run("scontrol", "update", "partition=main", "nodes=n[1-3]")
+            time.sleep(2)  # what was released to n4 a moment before may still start
+            without = now()
+            cluster.wait_for("more ends", lambda: len(notes.ends()) >= 12)
+            cluster.run("scontrol", "update", "partition=main", "state=down")
+            time.sleep(1)
+            stopped = now()
+            ids += submit_mixed(cluster, notes, 12, *HELD)
+            time.sleep(6)
+            assert "PartitionDown" in cluster.run("squeue", "-h", "-o", "%r")
+            assert "rota:left" not in cluster.run("squeue", "-h", "-o", "%k")
+            back = now()
+            time.sleep(1)
+        finally:
+            cluster.run("scontrol", "update", "partition=main", "state=up", "nodes=ALL")
+        ids += submit_mixed(cluster, notes, 12, *HELD)
+        wait_until_empty(cluster, tmp_path)
+    _check(cluster, notes, ids)
+    _check_room(allocated)
+    starts = [(one["NodeList"], one["StartTime"]) for one in ended_jobs(cluster) if one["JobId"] in ids]  # a launch takes long at times
+    assert not [at for node, at in starts if node == "n4" and without < at <= back]
+    assert not [at for _, at in starts if stopped < at <= back]
+    assert [at for node, at in starts if node == "n4" and at > back]
+    assert "Traceback" not in log_of(tmp_path)
+
+
+def test_slurmctld_is_slow(empty_cluster, tmp_path):
+    """slurmctld does not answer for 25 s (SIGSTOP): the controller says so once, goes on when it does, and every job ends once."""
+    cluster, notes = empty_cluster, Notes(tmp_path / "notes")
+    with Allocated(cluster) as allocated, controlled(cluster, tmp_path, "first-fit") as process:
+        ids = submit_mixed(cluster, notes, 24, *HELD)
+        cluster.wait_for("some ends", lambda: len(notes.ends()) >= 4)
+        slurmctld = cluster.processes["slurmctld"]
+        slurmctld.send_signal(signal.SIGSTOP)
+        try:
+            time.sleep(25)
+        finally:
+            slurmctld.send_signal(signal.SIGCONT)
+        wait_until_empty(cluster, tmp_path)
+        assert process.poll() is None
+    _check(cluster, notes, ids)
+    _check_room(allocated)
+    log = log_of(tmp_path)
+    assert (log.count("Rota goes on when it answers"), log.count("slurmctld answers again")) == (1, 1), log
+    assert "Traceback" not in log
 
 
 def test_slurmctld_is_killed_in_the_middle(tmp_path):
@@ -169,7 +240,7 @@ def test_two_kinds_of_nodes(tmp_path):
 def test_the_watchdog_releases_everything(empty_cluster, tmp_path):
     """The controller is killed in the middle: the watchdog gives the jobs it held to Slurm's own scheduler, and all of them run once."""
     cluster, notes = empty_cluster, Notes(tmp_path / "notes")
-    with controlled(cluster, tmp_path, "first-fit") as controller:
+    with Allocated(cluster) as allocated, controlled(cluster, tmp_path, "first-fit") as controller:
         ids = submit_mixed(cluster, notes, 30, *HELD)
         cluster.wait_for("some ends", lambda: len(notes.ends()) >= 3)
         controller.send_signal(signal.SIGKILL)
@@ -183,20 +254,23 @@ def test_the_watchdog_releases_everything(empty_cluster, tmp_path):
         process.send_signal(signal.SIGTERM)
         process.wait(20)
     _check(cluster, notes, ids)
+    _check_room(allocated)
     assert "no controller" in log_of(tmp_path)
 
 
 @pytest.mark.parametrize("model", ["suspend", "requeue"])
 def test_a_policy_that_stops_jobs(empty_cluster, tmp_path, model):
-    """A preemptive policy suspends or requeues real jobs; all end once, and CPUs are never overfull while jobs run."""
+    """A preemptive policy suspends or requeues real jobs; all end once, and no node is overfull while they run; suspended ones keep their
+    memory."""
     cluster, notes = empty_cluster, Notes(tmp_path / "notes")
     policy = tmp_path / "policy.json"  # the rota moves on about every eight seconds
     names = ("small", "wide", "memory")
     rota.save_policy(rota.MSR([[0, 2, 0], [4, 0, 1]], [0.5, 0.5], "full", switching_rate=0.25, names=names), policy)
-    with controlled(cluster, tmp_path, str(policy), "--preemption", model, model="full"):
+    with Allocated(cluster) as allocated, controlled(cluster, tmp_path, str(policy), "--preemption", model, model="full"):
         ids = submit_mixed(cluster, notes, 18, *HELD, longest=6.0)
         wait_until_empty(cluster, tmp_path)
     assert set(notes.ends()) == set(ids)
+    _check_room(allocated)
     stopped = set(re.findall(rf" {model} (\d+)", log_of(tmp_path)))
     assert stopped
     # A job that is requeued in the moment between its last line and its end runs again.

@@ -40,11 +40,14 @@ def plan(
     days: float = 30.0,
     types: int = 8,
     one_node: Flag = False,
+    with_plan: Flag = False,
     output: OptionalOutput = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
     """Reads the nodes and recent jobs of a cluster, and proposes kinds of servers and job types: a TOML file for rota plan.
+
+    With --with-plan it makes the plan and its page at once.
 
     Parameters
     ----------
@@ -59,6 +62,8 @@ def plan(
         At most so many job types.
     one_node
         One node of the kind with the most CPUs, with its share of the arrivals, in place of all nodes.
+    with_plan
+        Make the plan too, as rota plan does with the file: plan.json and plan.html beside it.
     output
         The TOML file to write; standard output if not given.
     """
@@ -73,6 +78,9 @@ def plan(
         check_output(output, force)
     if trace is not None and source is not None:
         raise rota.BadSpec([rota.Problem("--source", "says where jobs are from, and so does --trace: give one of them", source)])
+    if with_plan and (output is None or json):
+        rule = "needs --output, and writes plan.json and plan.html beside that file" if output is None else "has no --json: see rota plan"
+        raise rota.BadSpec([rota.Problem("--with-plan", rule)])
     client = SlurmClient()
     snapshot = client.read()
     kinds = node_kinds(snapshot.nodes, partition)
@@ -81,7 +89,10 @@ def plan(
         if trace is None:
             has_gres = len(resources_of(kinds)) > 2
             trace, found_in = recent_jobs(client, partition, Path(folder), days=days, source=source, gres=has_gres)
-        proposal = propose(kinds, snapshot, partition, trace, types=types)
+        try:
+            proposal = propose(kinds, snapshot, partition, trace, types=types)
+        except rota.Infeasible as error:
+            raise rota.Infeasible(f"recent jobs: {found_in}; {error}") from None
     alone = one_node or proposal.fleet.servers == 1
     found = proposal.fleet.server(0) if alone else proposal.fleet
     text = write_toml(found)
@@ -109,7 +120,11 @@ def plan(
         remark(
             f"the trace says nothing of {', '.join(unknown)}, which nodes have: jobs that ask for gres have no type, and are left to Slurm"
         )
-    if load >= 1:
+    if with_plan and output is not None:
+        from rota.cli.plan import plan as make_plan
+
+        make_plan(output, output=f"{output.parent}/", force=force)
+    elif load >= 1:
         remark("the load is not below 1, so rota plan refuses it: correct the rates and sizes, which are rough, or give a longer --trace")
     elif output is not None:
         remark(f"next: read {output}, then rota plan {output} makes the plan and its page")
@@ -129,6 +144,7 @@ def run(
     wake: list[Path] | None = None,
     patience: float = 30.0,
     report: float = 60.0,
+    lag: float | None = None,
     heartbeat: HeartbeatFile = None,
     seed: int = 0,
 ) -> None:
@@ -158,21 +174,29 @@ def run(
         Seconds that Slurm has to start a released job, before it is held again.
     report
         With --dry-run, seconds between two comparisons of waiting times.
+    lag
+        With --dry-run, the seconds from the release of a job to its start under Rota. If not given, what an earlier controller of this
+        partition measured, or 0.7.
     seed
         The seed of the policy's own randomness.
     """
     from rota.slurm.client import SlurmClient
     from rota.slurm.cluster_plan import cluster_plan
     from rota.slurm.controller import Controller
-    from rota.slurm.running import default_heartbeat, run_controller
-    from rota.slurm.shadow import run_shadow
+    from rota.slurm.running import default_heartbeat, read_heartbeat, run_controller
+    from rota.slurm.shadow import LAG_S, run_shadow
+    from rota.slurm.world import nodes_in
 
     for name, value in (("--interval", interval), ("--patience", patience), ("--report", report)):
         if not 0.05 <= value <= 86_400:
             raise rota.BadSpec([rota.Problem(name, "must be between 0.05 and 86400 seconds", value)])
+    if lag is not None and not 0 <= lag <= 3600:
+        raise rota.BadSpec([rota.Problem("--lag", "must be between 0 and 3600 seconds", lag)])
+    client = SlurmClient()
+    if file.suffix == ".toml":  # planned first, which takes a minute: not for a partition that is none
+        nodes_in(client.read().nodes, partition)
     given = {"time_unit": time_unit, "preemption": preemption}
     found = cluster_plan(*_plan_of(file, policy, {key: value for key, value in given.items() if value is not None}))
-    client = SlurmClient()
     nodes = found.check_nodes(client.read().nodes, partition)
     controller = Controller(found, partition=partition, seed=seed, patience_s=patience)
     for text in found.remarks(nodes):
@@ -181,7 +205,9 @@ def run(
     where = heartbeat or default_heartbeat(partition)
     try:
         if dry_run:
-            run_shadow(controller, client, interval_s=interval, report_s=report, seed=seed)
+            beat = read_heartbeat(where)
+            measured = LAG_S if beat is None or beat.lag_s is None else round(beat.lag_s, 2)
+            run_shadow(controller, client, interval_s=interval, report_s=report, lag_s=measured if lag is None else lag, seed=seed)
         else:
             run_controller(controller, client, where, interval_s=interval, wake=wake or [])
     except KeyboardInterrupt:
@@ -274,7 +300,7 @@ def status(*, partition: Partition = None, heartbeat: HeartbeatFile = None, json
     from dataclasses import asdict
 
     from rota.slurm.client import SlurmClient
-    from rota.slurm.running import default_heartbeat, read_heartbeat
+    from rota.slurm.running import default_heartbeat, partitions_heard_of, read_heartbeat
     from rota.slurm.views import count_jobs
 
     beat = read_heartbeat(heartbeat or default_heartbeat(partition))
@@ -283,7 +309,9 @@ def status(*, partition: Partition = None, heartbeat: HeartbeatFile = None, json
         print_json({"controller": None if beat is None else asdict(beat), "jobs": counts})
         return
     if beat is None:
-        print("no controller has run here")
+        print("no controller has run here" + (f" for {partition}" if partition else " for all partitions"))
+        if heartbeat is None and (others := [name for name in partitions_heard_of() if name != (partition or "all")]):
+            remark(f"one has run for {', '.join(others)}: rota slurm status --partition {others[0]}")
     else:
         print(f"controller {beat.pid}: {beat.policy}, preemption {beat.preemption}, last heard of {duration(time.time() - beat.at)} ago")
         lag = (

@@ -30,6 +30,7 @@ _NODES = ("scontrol", "show", "node", "--details")
 _OUT_OF_REACH = re.compile(
     r"unable to contact|connection (refused|timed out)|connect failure|timed out on send|socket timed|transport", re.I
 )
+_NO_CONFIG = re.compile(r"establish a configuration source", re.I)
 _REFUSED = re.compile(r"permission denied|invalid user id", re.I)
 _ID = re.compile(r"\d+([_+]\d+)?")
 _NODE_NAME = re.compile(r"[\w.-]+")
@@ -111,11 +112,15 @@ class SlurmClient:
         done = self._call(words, **environment)
         if done.returncode:
             said = (done.stderr or done.stdout).strip().splitlines() or [f"exit code {done.returncode}"]
+            if any(_NO_CONFIG.search(line) for line in said):
+                raise NoSlurm(f"{words[0]} finds no cluster: this machine has no slurm.conf of one, and SLURM_CONF names none")
             kind = Unreachable if any(_OUT_OF_REACH.search(line) for line in said) else SlurmError
             raise kind(f"{words[0]} failed: {'; '.join(said[:3])}")
         return done.stdout
 
     def _call(self, words: Sequence[str], text: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+        if not self.calls and (conf := os.environ.get("SLURM_CONF")) and not os.path.exists(conf):  # Slurm would try for a minute
+            raise NoSlurm(f"SLURM_CONF names {conf}, which does not exist")
         self.calls += 1
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("SQUEUE_", "SCONTROL_", "SACCT_"))}
         environment |= {"SLURM_TIME_FORMAT": "%s", "LC_ALL": "C.UTF-8", **more}

@@ -25,7 +25,7 @@ from rota.slurm.amounts import in_plan_units, room_beyond_plan
 from rota.slurm.cluster_plan import AnyPlan, ClusterPlan, cluster_plan
 from rota.slurm.dispatch import BestFit, Dispatcher
 from rota.slurm.fleet_rule import FleetRule
-from rota.slurm.marks import MARK, Standing, Where, standing_of, why_not_typed
+from rota.slurm.marks import MARK, Standing, Where, partition_stopped, standing_of, why_not_typed
 from rota.slurm.node_queue import NodeQueue, OnNode
 from rota.slurm.times import Times
 from rota.slurm.world import Action, Amounts, Do, Node, SlurmJob, Snapshot, in_order
@@ -199,7 +199,7 @@ class Controller:
             if one.at.where != Where.STARTING:
                 continue
             job = self.tracked[id]
-            job.released = now if job.released is None else job.released
+            job.released = now if job.released is None or partition_stopped(one.job) else job.released  # it starts when that is over
             late = now - job.released > self._patience_s
             if one.at.node in working and not late and not (one.job.restarts and one.job.reason == "BeginTime" and job.started):
                 continue

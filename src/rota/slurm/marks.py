@@ -20,7 +20,7 @@ from enum import StrEnum
 
 from rota.slurm.world import SlurmJob
 
-__all__ = ["MARK", "Standing", "Where", "standing_of", "why_not_typed"]
+__all__ = ["MARK", "Standing", "Where", "partition_stopped", "standing_of", "why_not_typed"]
 
 MARK = "rota"
 _OWN_HOLDS = ("JobHeldUser", "job requeued in held state", "JobHoldMaxRequeue")
@@ -79,6 +79,11 @@ def _pending(job: SlurmJob) -> Standing:
     if "launch failed" in job.reason:
         return Standing(Where.FOREIGN, why=f"Slurm holds it ({job.reason}): scontrol release {job.id} starts it again")
     return Standing(Where.FOREIGN, why=f"it is held by an administrator ({job.reason}): scontrol uhold {job.id} gives it to Rota")
+
+
+def partition_stopped(job: SlurmJob) -> bool:
+    """Whether a released job does not start because an administrator stopped its partition (State=DOWN or INACTIVE)."""
+    return job.reason in ("PartitionDown", "PartitionInactive")
 
 
 def why_not_typed(job: SlurmJob) -> str:

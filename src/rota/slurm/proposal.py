@@ -114,7 +114,9 @@ def fleet_from_jobs(kinds: Sequence[NodeKind], jobs: Sequence[SlurmJob], now: fl
         if job.nodes == 1 and asked.any() and _fits(asked, capacity).any():
             requests[tuple(asked.tolist())].append(job)
     if not requests:
-        raise Infeasible("Slurm has no jobs in its memory from which types could be made: give a trace (rota trace import, then --trace)")
+        raise Infeasible(
+            "the queue has no jobs from which types could be made: wait until it has some, or give a trace (rota trace import, --trace)"
+        )
     kept = sorted(requests, key=lambda demand: -len(requests[demand]))[:types]
     members = {demand: list(requests[demand]) for demand in kept}
     largest = capacity.max(axis=0)

@@ -25,11 +25,12 @@ from rota.slurm.controller import Controller
 from rota.slurm.errors import Unreachable
 from rota.slurm.world import Action, Cluster, Do
 
-__all__ = ["Heartbeat", "default_heartbeat", "describe", "read_heartbeat", "run_controller"]
+__all__ = ["Heartbeat", "default_heartbeat", "describe", "partitions_heard_of", "read_heartbeat", "run_controller"]
 
 _PART_OF_TIME = 1 / 3  # at most this part of the time Slurm is asked something, so that a long queue does not keep it busy
 _LONGEST_REST_S = 10.0
 _STEP_S = 0.02  # between two looks at the wake files
+_EARLIER = 0.97  # the part of the interval until the next look: if all looks were at the same part of a second, so would all lags be
 _SETTLE_S = 0.1  # after a wake: a job that has just ended, or is just being submitted, is not in Slurm's tables yet
 
 
@@ -59,6 +60,11 @@ def default_heartbeat(partition: str | None) -> Path:
     """Where the heartbeat is by default: in the state directory of this user."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(state) / "rota" / f"slurm-{partition or 'all'}.json"
+
+
+def partitions_heard_of() -> list[str]:
+    """The partitions whose controllers have left a heartbeat in the default place."""
+    return sorted(path.stem.removeprefix("slurm-") for path in default_heartbeat(None).parent.glob("slurm-*.json"))
 
 
 def read_heartbeat(path: Path) -> Heartbeat | None:
@@ -118,7 +124,7 @@ def run_controller(
                 lost = True
             rest_s = min(asked_s * (1 / _PART_OF_TIME - 1), _LONGEST_REST_S)  # where slurmctld takes long to answer
             time.sleep(max(rest_s, _STEP_S))
-            _wait(began + (min(interval_s, _SETTLE_S) if soon else interval_s), wake, seen, stop)
+            _wait(began + _EARLIER * (min(interval_s, _SETTLE_S) if soon else interval_s), wake, seen, stop)
     finally:
         lock.close()
 
@@ -164,7 +170,7 @@ def _beat(controller: Controller, cluster: Cluster, cycles: int, cycle_s: float)
         running=int(sum(states)),
         cycles=cycles,
         cycle_s=round(cycle_s, 4),
-        lag_s=controller.times.lag.mean,
+        lag_s=None if (lag := controller.times.lag.mean) is None else max(lag, 0.0),
         largest_lag_s=controller.times.lag.most,
         starts=controller.times.wait.count,
         wait_s=controller.times.wait.mean,

@@ -41,4 +41,4 @@ class Times:
         if not job.restarts:
             self.wait.add(max(job.begins - job.submitted, 0.0))
         if released is not None:
-            self.lag.add(max(job.begins + 0.5 - released, 0.0))  # Slurm cuts off parts of a second: half a second on average
+            self.lag.add(job.begins + 0.5 - released)  # Slurm cuts off parts of a second: half a second on average, so some are below 0
