@@ -47,7 +47,7 @@ from rota.simulation.tally import BATCH_BEGAN, CLOSED, LIMIT, SHIFT, SWITCHED, C
 __all__ = ["Rates", "Run", "new_server"]
 
 _LOG = 1 << 16
-_FEW_ROWS = 256  # batches for which there is room to begin with
+_FEW_ROWS = 256  # batches that the arrays hold to begin with
 
 
 def new_server(K: int, *, logging: bool) -> Server:
