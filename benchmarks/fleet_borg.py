@@ -53,10 +53,9 @@ def _played(path: Path, machines: int, load: float, longest: float, rule: str, s
     result = rota.simulate(fleet, "first-fit", dispatch=rule, workload=trace, seed=seed)
     seconds, busy = time.perf_counter() - began, time.process_time() - used
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    size = float(fleet.offered_work.sum() / fleet.arrival_rate.sum())
     head = f"{result.jobs:,} jobs of at most {longest:,.0f} s, arrivals within {trace.span:,.0f} s: "
     head += f"load {load:g} of {machines:,} machines\n{'rule':<12} {'events':>12} {'seconds':>8} {'events/s':>10} {'GB':>6} "
     head += f"{'mean wait, s':>13} {'p99 response, s':>16} {'cpu':>6} {'memory':>7}\n"
-    wait, p99 = result.mean_response_time - size, result.response_time_quantiles[0.99]
+    wait, p99 = result.mean_waiting_time, result.response_time_quantiles[0.99]
     row = f"{rule:<12} {result.events:12,} {seconds:8.0f} {result.events / busy:10,.0f} {memory:6.2f} {wait:13.3f} {p99:16.1f} "
     return head, row + " ".join(f"{x:{w}.1%}" for x, w in zip(result.utilization, (6, 7), strict=True))
