@@ -29,7 +29,7 @@ from rota.study.plan_choice import choose
 from rota.study.plan_growth import Limit, against_load, limits_of
 from rota.study.plan_objective import Measure, PlanObjective, checked_limits, measure_of
 from rota.study.plan_optimum import Optimum, OptimumSearch
-from rota.study.plan_policies import analysis_of, capacity_needed, compiled_parts, design_rotas, policies_of
+from rota.study.plan_policies import analysis_of, capacity_needed, compile_designs, compiled_parts, design_rotas, policies_of
 from rota.study.plan_progress import PlanProgress, Telling
 from rota.study.plan_words import WorseOff, in_words, overload_text, worse_off
 from rota.study.warm_up import compiling_ahead
@@ -238,6 +238,7 @@ def plan(
         grid_jobs = max(jobs // 5, 1000)
         judge = None if objective == "mean" else measure_of(objective).value
         telling.begin("design", "designing the rota")
+        compile_designs(system.preemption)  # takes time of its own
         rotas = design_rotas(
             best,
             jobs=grid_jobs,

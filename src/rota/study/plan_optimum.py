@@ -67,11 +67,10 @@ class OptimumSearch:
         self._task = self._pool.submit(self._search, system, time_limit_s)
 
     def _search(self, system: System, time_limit_s: float) -> Optimum:
-        if time_limit_s > 0:
-            compile_search("full" if system.preemption == "setup" else system.preemption)  # takes time of its own
+        first = time_limit_s > 0 and compile_search("full" if system.preemption == "setup" else system.preemption)  # takes time of its own
         self._began = time.thread_time()
-        if not self._to_the_end:
-            run_last()  # what the plan waits for goes first
+        if not (first or self._to_the_end):  # what the plan waits for goes first, unless that is compiled too and takes all there is
+            run_last()
         try:
             return find_optimum(system, time_limit_s, self._watch)
         except KeyboardInterrupt:

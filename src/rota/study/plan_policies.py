@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from rota.analysis import Analysis, analyze
+from rota.analysis import Analysis, analyze, means
 from rota.capacity import Load, system_load
 from rota.decide import rule_of, suits
 from rota.design import Objective, design_policy
 from rota.errors import Infeasible
+from rota.kernel_cache import is_kept
 from rota.model import Preemption, System
 from rota.policy import DESIGNED_NAMES, MSR, POLICY_NAMES, Policy, design_named, msr_name, policy_name, record_of
 from rota.process import build_process
@@ -20,10 +22,22 @@ from rota.simulation.compiled import runner_of, will_compile
 from rota.study.plan_objective import PlanObjective
 from rota.tuning import FEWEST_JOBS, TuningProgress, run_all, tune_adaptive
 
-__all__ = ["Rotas", "analysis_of", "capacity_needed", "compiled_parts", "design_rotas", "fixed_policies", "policies_of", "rotas_of"]
+__all__ = [
+    "Rotas",
+    "analysis_of",
+    "capacity_needed",
+    "compile_designs",
+    "compiled_parts",
+    "design_rotas",
+    "fixed_policies",
+    "policies_of",
+    "rotas_of",
+]
 
 _MODELS: dict[Preemption, tuple[Preemption, ...]] = {"full": ("full",), "none": ("none",), "setup": ("setup", "none")}
 _BALANCED_S = 4.0  # for the balanced rota at each load
+_SMALL = System([4, 8], [[1, 2], [2, 1], [4, 4]], [0.9, 0.6, 0.3], [1.0, 1.0, 1.0])
+_COMPILING_S = 20.0
 MOST_STATES = 200  # of the process of a rota that is improved
 
 
@@ -52,6 +66,16 @@ def fixed_policies(system: System) -> list[Policy]:
     """The policies to compare that need no design."""
     chosen = [policy for policy in POLICY_NAMES.values() if record_of(policy).preemption in ("none", system.preemption)]
     return [policy for policy in chosen if record_of(policy).plan is not None and suits(system, policy)]
+
+
+def compile_designs(preemption: Preemption) -> None:
+    """Compiles what designs run, unless it is on disk, so that their time limit is for the search alone: by designs that take a moment."""
+    functions: list[Any] = [means._means, means._outline]
+    if all(function.signatures or is_kept(function) for function in functions):
+        return
+    for model in _MODELS[preemption]:
+        system = _SMALL.with_preemption(model, 0.1 if model == "setup" else None)
+        design_policy(system, model, objective="close", time_limit_s=_COMPILING_S)
 
 
 def design_rotas(
