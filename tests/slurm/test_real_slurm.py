@@ -351,7 +351,7 @@ def test_a_machine_becomes_a_one_node_slurm_and_is_one_no_more(tmp_path):
     before = sorted(path.name for path in Path("/etc/slurm").glob("*"))
 
     def run(*words):
-        return subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120)
+        return subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=600)
 
     made = run("sh", str(ONE_NODE), "--yes")
     try:
