@@ -8,6 +8,7 @@ import os
 for threads in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
 
+import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
 from own import own  # noqa: E402, F401  # a fixture
@@ -15,6 +16,14 @@ from own import own  # noqa: E402, F401  # a fixture
 settings.register_profile("steady", derandomize=True, deadline=None, max_examples=60)
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("steady")
+
+
+@pytest.fixture(autouse=True)
+def same_file_mask():
+    """A daemon that runs in the process of a test takes a narrow file mask: the next test has the usual one again."""
+    mask = os.umask(0o022)
+    yield
+    os.umask(mask)
 
 
 def pytest_terminal_summary(terminalreporter):  # type: ignore[no-untyped-def]

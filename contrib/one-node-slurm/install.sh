@@ -6,6 +6,7 @@
 #     --print   only print slurm.conf, change nothing
 #     --remove  end this Slurm and remove what the script wrote; packages, logs and the state in /var/lib/slurm stay
 set -eu
+umask 022  # Slurm's own user reads what is written here, whatever the file mask of the caller
 
 yes="" print="" remove=""
 made=/etc/slurm/made-by-one-node-slurm
@@ -122,14 +123,15 @@ else
   slurmctld
   slurmd
 fi
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-  [ "$(sinfo -h -o %T 2>/dev/null)" = idle ] && break
+end=$(($(date +%s) + 60))
+while [ "$(timeout 5 sinfo -h -o %T 2>/dev/null)" != idle ]; do
+  if [ "$(date +%s)" -ge "$end" ]; then
+    echo "install.sh: the node is not idle after 60 s. The last lines of the logs:" >&2
+    tail -n 5 /var/log/slurm/slurmctld.log /var/log/slurm/slurmd.log >&2 || true
+    exit 1
+  fi
   sleep 1
 done
-if [ "$(sinfo -h -o %T 2>/dev/null)" != idle ]; then
-  echo "install.sh: the node is not idle after 20 s: see /var/log/slurm/slurmctld.log and slurmd.log" >&2
-  exit 1
-fi
 sinfo -N -l
 [ "$gpus" -eq 0 ] || echo "GPUs: $gpus, as gres/gpu"
 echo "Next: rota slurm plan --output node.toml && rota plan node.toml"

@@ -1,7 +1,5 @@
 """A real Slurm on loopback, one for all tests of a process; where there is none, its tests are skipped, and the summary says so."""
 
-import os
-
 import pytest
 
 from slurm.cluster import missing, running_cluster
@@ -20,9 +18,7 @@ def cluster():
 def empty_cluster(cluster, monkeypatch):
     """The cluster with no jobs and all nodes idle; Slurm's commands of this process talk to it."""
     monkeypatch.setenv("SLURM_CONF", cluster.environment["SLURM_CONF"])
-    mask = os.umask(0o022)  # a daemon that ran in this process before may have left another one
     yield cluster
-    os.umask(mask)
     for name in ("slurmctld", "n1", "n2", "n3", "n4"):
         if name not in cluster.processes:
             cluster.start(name)

@@ -1,6 +1,7 @@
 """Rota drives a real Slurm on loopback: every job completes exactly once, no node is overfull, whatever dies in the middle."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -353,6 +354,7 @@ def test_a_machine_becomes_a_one_node_slurm_and_is_one_no_more(tmp_path):
     def run(*words):
         return subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=600)
 
+    os.umask(0o077)  # as that of a careful administrator: Slurm's own user must still read its configuration
     made = run("sh", str(ONE_NODE), "--yes")
     try:
         assert made.returncode == 0, made.stderr

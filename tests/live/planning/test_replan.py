@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -212,7 +213,10 @@ def test_learned_rates_and_sizes(system):
 def children(parent=None):
     """The planning processes below a process, below this one if None; those that have ended but were not waited for do not count."""
     path = Path(f"/proc/{parent or os.getpid()}/task")
-    found = [int(child) for task in path.iterdir() for child in (task / "children").read_text().split()]
+    found = list[int]()
+    for thread in path.iterdir():
+        with suppress(FileNotFoundError):  # a thread that has just ended
+            found += map(int, (thread / "children").read_text().split())
     return [child for child in found if alive(child) and b"rota.live.planning.replan" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
