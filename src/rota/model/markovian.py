@@ -92,8 +92,7 @@ class MarkovianArrivals:
     @property
     def time_scale(self) -> float:
         """−1 over the largest eigenvalue of D below 0; 0 if there is one phase."""
-        values = np.sort(np.linalg.eigvals(self.generator).real)
-        return float(-1 / values[-2]) if len(self) > 1 else 0.0
+        return float(-1 / np.sort(np.linalg.eigvals(self.generator).real)[-2]) if len(self) > 1 else 0.0
 
     @cached_property
     def unfolded(self) -> Unfolded:

@@ -21,7 +21,7 @@ from rota.errors import BadSpec, Infeasible, Problem
 from rota.model import Fleet, System
 from rota.simulation.measured import quantiles_of, type_quantiles_of
 from rota.simulation.named import as_workload
-from rota.simulation.statistics import effective_jobs, ratio_interval
+from rota.simulation.statistics import mean_interval
 from rota.simulation.tally import BUCKETS, MANY, buckets_of
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _actual(trace: Trace, system: System | Fleet, edges: Int, sums: _Sums) -> Ac
     by_type = np.divide(sums.rows, sums.counted, out=np.full(sums.rows.shape, np.nan), where=sums.counted > 0)
     mean = sums.rows.sum(axis=1) / total
     jobs, responses = sums.batches.T
-    worth = effective_jobs(responses, jobs, sums.squares / total - mean[_T] ** 2)
+    spread = mean_interval(responses, jobs, sums.squares / total - mean[_T] ** 2)
     capacity = system.count @ system.capacity if isinstance(system, Fleet) else system.capacity
     peak = _peak(trace, system, edges) / capacity
     shown = np.ones(len(system.names))
@@ -157,7 +157,7 @@ def _actual(trace: Trace, system: System | Fleet, edges: Int, sums: _Sums) -> Ac
         waiting_time=by_type[_W],
         slowdown=by_type[_S],
         mean_response_time=float(mean[_T]),
-        interval=ratio_interval(responses, jobs, worth),
+        interval=spread.half_width,
         mean_waiting_time=float(mean[_W]),
         mean_slowdown=float(mean[_S]),
         response_time_quantiles=quantiles_of(sums.histogram[_T].sum(axis=0)),

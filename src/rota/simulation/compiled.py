@@ -31,6 +31,8 @@ from rota.views import View, Views, call_code
 __all__ = ["asked_directly", "put_decision", "runner_of", "shared_engine", "will_compile", "with_globals"]
 
 _njit: Any = nb.njit
+_CHUNK = tuple(nb.typeof(np.zeros(0, dtype=kind)) for kind in (np.float64, np.int64, np.float64, np.float64))  # of jobs, see `engine`
+_FLAGS = (nb.types.boolean,) * 3
 
 
 def runner_of(decide: Callable[..., float], compiled: bool | None = None, bounds: bool = False) -> Callable[..., int]:
@@ -156,7 +158,17 @@ def _run(ask: Any, views: Views, target: Int, state: State, server: Server, tall
     """Runs the compiled engine, with a decision function that is compiled for the view of this state."""
     view = views.of(state, target=target)
     view.set_code(ask)
-    return int(shared_engine()(view.without("data"), views.of(server), views.of(tally), *arguments))
+    shorter, of_server, of_tally = view.without("data"), views.of(server), views.of(tally)
+    enter = _entered(shorter.type, of_server.type, of_tally.type)
+    return int(enter(shorter, of_server, of_tally, *arguments))
+
+
+@cache
+def _entered(*types: Any) -> Callable[..., int]:
+    """The machine code of the engine for views of these types. Numba would look at the types of all arguments at each call."""
+    function, signature = shared_engine(), (*types, *_CHUNK, *_FLAGS)
+    function.compile(signature)
+    return function.overloads[signature].entry_point  # type: ignore[no-any-return]
 
 
 @cache
@@ -165,9 +177,11 @@ def shared_engine() -> Any:
     return compiled_function(with_globals(_engine, "engine_compiled", engine=kernel(_copy(_decide_by_address, "engine_loop"))), _nrt=False)
 
 
-def _engine(state: Any, server: Any, tally: Any, arrivals: Any, kinds: Any, sizes: Any, estimates: Any, *flags: bool) -> int:
+def _engine(
+    state: Any, server: Any, tally: Any, arrivals: Any, kinds: Any, sizes: Any, estimates: Any, drain: bool, logging: bool, checking: bool
+) -> int:
     """The engine, which finds the target in the view of the state."""
-    return engine(state, state.target, server, tally, arrivals, kinds, sizes, estimates, *flags)
+    return engine(state, state.target, server, tally, arrivals, kinds, sizes, estimates, drain, logging, checking)
 
 
 @kernel

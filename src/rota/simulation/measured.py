@@ -22,7 +22,7 @@ from rota.simulation.fleet.run import KindSums
 from rota.simulation.result import Result
 from rota.simulation.run import Rates
 from rota.simulation.start import Start
-from rota.simulation.statistics import QUANTILES, effective_jobs, quantile_interval, quantiles, ratio_interval
+from rota.simulation.statistics import QUANTILES, MeanInterval, mean_interval, quantile_intervals, quantiles, ratio_interval
 from rota.simulation.tally import COUNT, PRESENT, RESPONSE, SERVED, SLOWDOWN, SQUARE, WAITING
 
 if TYPE_CHECKING:
@@ -118,9 +118,12 @@ def result_of(runs: Sequence[Measured], about: About, elapsed: float, *, interru
     over = np.concatenate([np.arange(len(run.rows)) < run.over for run in runs])  # the batches whose time is known too
     little = float(area.sum() / jobs_done[over].sum()) if over.any() and jobs_done[over].sum() > 0 else np.nan
     variance = float(rows[:, :, RESPONSE + SQUARE].sum() / max(counted.sum(), 1) - (sums.sum() / max(counted.sum(), 1)) ** 2)
-    interval = overall_hidden * ratio_interval(sums, jobs_done, effective_jobs(sums, jobs_done, variance))
+    interval = overall_hidden * mean_interval(sums, jobs_done, variance).half_width
     type_variance = per_job(RESPONSE + SQUARE) - response**2
-    worth = [effective_jobs(rows[:, i, RESPONSE], counts[:, i], type_variance[i]) if counted[i] else 0.0 for i in range(K)]
+    by_type = [
+        mean_interval(rows[:, i, RESPONSE], counts[:, i], float(type_variance[i])) if counted[i] else MeanInterval(np.inf, 0.0)
+        for i in range(K)
+    ]
     spans = np.concatenate([run.lengths[: run.over] for run in runs])
     names = np.array(system.names, dtype=object)
     result = Result(
@@ -138,9 +141,9 @@ def result_of(runs: Sequence[Measured], about: About, elapsed: float, *, interru
         interrupted=interrupted,
         reached=reached,
         mean_queue_length=type_hidden * (area / total_time if total_time > 0 else np.full(K, np.nan)),
-        mean_queue_length_interval=type_hidden * np.array([ratio_interval(areas[:, PRESENT, i], lengths, worth[i]) for i in range(K)]),
+        mean_queue_length_interval=type_hidden * np.array([ratio_interval(areas[:, PRESENT, i], lengths, by_type[i].worth) for i in range(K)]),
         response_time=type_hidden * response,
-        response_time_interval=type_hidden * np.array([ratio_interval(rows[:, i, RESPONSE], counts[:, i], worth[i]) for i in range(K)]),
+        response_time_interval=type_hidden * np.array([each.half_width for each in by_type]),
         response_time_variance=type_hidden * type_variance,
         waiting_time=waited(type_hidden * per_job(WAITING)),
         waiting_time_variance=type_hidden * (per_job(WAITING + SQUARE) - per_job(WAITING) ** 2),
@@ -171,7 +174,7 @@ def result_of(runs: Sequence[Measured], about: About, elapsed: float, *, interru
         fingerprint=f"{sum(run.fingerprint for run in runs) % (1 << 64):016x}",
         log=about.log,
         start=about.start,
-        response_time_quantile_intervals={level: overall_hidden * quantile_interval(parts, level) for level in QUANTILES},
+        response_time_quantile_intervals={level: overall_hidden * width for level, width in quantile_intervals(parts).items()},
         runs=len(runs),
     )
     if not isinstance(about.policy, FleetPolicy):

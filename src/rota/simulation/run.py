@@ -215,23 +215,13 @@ class Run:
         self._make_room(len(chunk.times))
         self._make_rows(min(int(self.server.numbers[NEXT_JOB]) + len(chunk.times), int(self.tally.numbers[LIMIT])))
         self.server.numbers[NEXT_ARRIVAL] = 0
+        times, sizes, estimates = (np.ascontiguousarray(one, dtype=np.float64) for one in (chunk.times, chunk.sizes, chunk.estimates))
+        jobs = times, np.ascontiguousarray(chunk.kinds, dtype=np.int64), sizes, estimates
         while True:
             logging = self._log_jobs > 0
             if logging:
                 self._make_log()
-            stopped: Any = self.engine(
-                self.state,
-                self.target,
-                self.server,
-                self.tally,
-                np.ascontiguousarray(chunk.times),
-                np.ascontiguousarray(chunk.kinds),
-                np.ascontiguousarray(chunk.sizes),
-                np.ascontiguousarray(chunk.estimates),
-                drain,
-                logging,
-                self.check,
-            )
+            stopped: Any = self.engine(self.state, self.target, self.server, self.tally, *jobs, drain, logging, bool(self.check))
             if logging:
                 self._take_log()
             if stopped != FULL_LOG:

@@ -20,6 +20,8 @@ Of m intervals at 95 % each, one or the other misses far more often than once in
 from __future__ import annotations
 
 from functools import cache
+from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,10 +32,11 @@ from rota.simulation.tally import bucket_values
 __all__ = [
     "QUANTILES",
     "WARMUP",
+    "MeanInterval",
     "difference_interval",
-    "effective_jobs",
     "grows",
-    "quantile_interval",
+    "mean_interval",
+    "quantile_intervals",
     "quantiles",
     "ratio_interval",
     "spread_interval",
@@ -56,6 +59,27 @@ _FEW_GROUPS = 20  # if there are too few for a periodogram
 # ---------------------------------------------------------------------------------------------------------------- intervals
 
 
+class MeanInterval(NamedTuple):
+    """The half-width of the interval of a mean over jobs, and how many independent jobs the counted ones are worth."""
+
+    half_width: float
+    worth: float
+
+
+def mean_interval(sums: Array, counts: Array, variance: float) -> MeanInterval:
+    """The interval of a mean over jobs, each with this variance.
+
+    The mean of as many independent jobs as they are worth has the same error.
+    """
+    total = float(counts.sum())
+    if len(sums) < _SMALLEST or total <= 0:
+        return MeanInterval(np.inf, 0.0)
+    ratio = float(sums.sum()) / total
+    of_sum, freedom = _total_variance(sums - ratio * counts)
+    worth = float(variance * total**2 / of_sum) if of_sum > 0 else np.inf
+    return MeanInterval(_above(ratio, of_sum, freedom, total, worth) if np.count_nonzero(counts) >= _SMALLEST else np.inf, worth)
+
+
 def ratio_interval(sums: Array, counts: Array, worth: float = np.inf) -> float:
     """The half-width of a 95 % confidence interval for Σ sums / Σ counts; infinite if there are too few batches.
 
@@ -65,19 +89,15 @@ def ratio_interval(sums: Array, counts: Array, worth: float = np.inf) -> float:
     if len(sums) < _SMALLEST or total <= 0 or np.count_nonzero(counts) < _SMALLEST:
         return np.inf
     ratio = float(sums.sum()) / total
-    half_width = float(_total_interval(sums - ratio * counts) / total * np.sqrt(1 + _UNSEEN / max(worth, 1.0)))
+    return _above(ratio, *_total_variance(sums - ratio * counts), total, worth)
+
+
+def _above(ratio: float, of_sum: float, freedom: float, total: float, worth: float) -> float:
+    """The upper side of the interval of a ratio, from the variance of its sum: h = t √Var / total, made wider; T (exp(h/T) − 1)."""
+    half_width = _half_width(of_sum, freedom) / total * sqrt(1 + _UNSEEN / max(worth, 1.0))
     if ratio <= 0 or half_width == 0:
         return half_width
     return float(ratio * np.expm1(half_width / ratio)) if half_width < ratio else np.inf
-
-
-def effective_jobs(sums: Array, counts: Array, variance: float) -> float:
-    """How many independent jobs the counted ones are worth: the mean of that many, each with this variance, has the same error."""
-    total = float(counts.sum())
-    if len(sums) < _SMALLEST or total <= 0:
-        return 0.0
-    of_sum, _ = _total_variance(sums - float(sums.sum()) / total * counts)
-    return float(variance * total**2 / of_sum) if of_sum > 0 else np.inf
 
 
 def difference_interval(sums: Array, counts: Array, comparisons: int = 1) -> float:
@@ -85,7 +105,7 @@ def difference_interval(sums: Array, counts: Array, comparisons: int = 1) -> flo
     total = float(counts.sum())
     if len(sums) < _SMALLEST or total <= 0:
         return np.inf
-    return _total_interval(sums - float(sums.sum()) / total * counts, comparisons) / total
+    return _half_width(*_total_variance(sums - float(sums.sum()) / total * counts), comparisons) / total
 
 
 def widening(comparisons: int) -> float:
@@ -103,10 +123,9 @@ def spread_interval(sums: Array, counts: Array) -> Array:
     return np.asarray(student_quantile(0.5 + CONFIDENCE / 2, n - 1) * np.sqrt(n) * spread / total)
 
 
-def _total_interval(residuals: Array, comparisons: int = 1) -> float:
-    """The half-width for the sum of a series of mean 0."""
-    variance, freedom = _total_variance(residuals)
-    return float(student_quantile(_level(comparisons), freedom) * np.sqrt(variance))
+def _half_width(variance: float, freedom: float, comparisons: int = 1) -> float:
+    """The half-width for a value whose estimated variance has so many degrees of freedom."""
+    return student_quantile(_level(comparisons), freedom) * sqrt(variance)
 
 
 def _level(comparisons: int) -> float:
@@ -119,12 +138,18 @@ def _total_variance(residuals: Array) -> tuple[float, float]:
     n = len(residuals)
     if np.ptp(residuals) <= 1e-12 * np.abs(residuals).max(initial=0.0):
         return 0.0, 1.0
-    groups = _GROUPS if n >= 4 * _POINTS else _FEW_GROUPS
-    joined = np.add.reduceat(residuals, np.unique(np.arange(min(groups, n)) * n // min(groups, n)))
+    joined = np.add.reduceat(residuals, _groups(n))
     if np.ptp(joined) <= 1e-12 * np.abs(joined).max():  # what differs cancels within each group: as if batches were independent
         return float(residuals @ residuals), n - 1.0
     density, freedom = _spectrum(joined) if n >= 4 * _POINTS else _autoregression(joined)
     return len(joined) * density, freedom
+
+
+@cache
+def _groups(n: int) -> Int:
+    """Where the groups begin into which n batches are joined."""
+    groups = min(_GROUPS if n >= 4 * _POINTS else _FEW_GROUPS, n)
+    return np.arange(groups) * n // groups
 
 
 def _spectrum(series: Array) -> tuple[float, float]:
@@ -173,7 +198,7 @@ def grows(present: Array) -> bool:
     """
     if len(present) < 4 * _SMALLEST:
         return False
-    means = np.array([part.mean() for part in np.array_split(present, 8)])
+    means = np.array([float(part.sum()) / len(part) for part in np.array_split(present, 8)])
     time = np.arange(8) - 3.5
     slope = float(time @ means) / float(time @ time)
     explained = slope**2 * float(time @ time) / max(float(((means - means.mean()) ** 2).sum()), 1e-300)
@@ -183,31 +208,39 @@ def grows(present: Array) -> bool:
 
 def quantiles(counts: Int, probabilities: tuple[float, ...] = QUANTILES) -> Array:
     """Quantiles of a histogram; not a number if it is empty."""
-    total = int(counts.sum())
-    if total == 0:
-        return np.full(len(probabilities), np.nan)
     cumulative = np.cumsum(counts)
-    places = np.searchsorted(cumulative, np.ceil(np.array(probabilities) * total - 1e-9))
-    return bucket_values()[np.minimum(places, len(counts) - 1)]
+    return _at(cumulative, probabilities) if cumulative[-1] > 0 else np.full(len(probabilities), np.nan)
 
 
-def quantile_interval(parts: Int, probability: float) -> float:
-    """The half-width for a quantile, from the histograms of the parts of a run (parts, buckets).
+def _at(cumulative: Int, probabilities: tuple[float, ...]) -> Array:
+    """The same of a histogram that is summed up."""
+    places = np.searchsorted(cumulative, np.ceil(np.array(probabilities) * cumulative[-1] - 1e-9))
+    return bucket_values()[np.minimum(places, len(cumulative) - 1)]
+
+
+def quantile_intervals(parts: Int, levels: tuple[float, ...] = QUANTILES) -> dict[float, float]:
+    """The half-widths for quantiles, from the histograms of the parts of a run (parts, buckets).
 
     F at the quantile is a mean over jobs, with a half-width h from the spread between the parts, which are few and long. The quantile lies
     between those of probability p − h and p + h, and the half-width is the larger side; infinite if p + h is not below 1, or if there are
     too few parts or jobs beyond the quantile.
     """
-    counts, total = parts.sum(axis=1), parts.sum(axis=0)
-    if (jobs := int(counts.sum())) == 0:
-        return np.nan
-    if len(parts) < _FEWEST_PARTS or (1 - probability) * jobs < _SMALLEST:
-        return np.inf
-    place = int(np.searchsorted(np.cumsum(total), np.ceil(probability * jobs - 1e-9)))
-    below = parts[:, : place + 1].sum(axis=1)
-    density, freedom = _autoregression(below - below.sum() / jobs * counts)
-    h = float(student_quantile(_level(1), freedom) * np.sqrt(len(parts) * density) / jobs)
-    if not probability + h < 1:
-        return np.inf
-    low, middle, high = quantiles(total, (max(probability - h, 0.0), probability, probability + h))
-    return float(max(middle - low, high - middle))
+    total = parts.sum(axis=0)
+    cumulative = np.cumsum(total)
+    jobs = int(cumulative[-1])
+    if jobs == 0:
+        return dict.fromkeys(levels, np.nan)
+    found = dict.fromkeys(levels, np.inf)
+    known = [level for level in levels if len(parts) >= _FEWEST_PARTS and (1 - level) * jobs >= _SMALLEST]
+    if not known:
+        return found
+    counts = parts.sum(axis=1)
+    for level in known:
+        place = int(np.searchsorted(cumulative, np.ceil(level * jobs - 1e-9)))
+        below = counts - parts[:, place + 1 :].sum(axis=1)
+        density, freedom = _autoregression(below - below.sum() / jobs * counts)
+        h = _half_width(density * len(parts), freedom) / jobs
+        if level + h < 1:
+            low, middle, high = _at(cumulative, (max(level - h, 0.0), level, level + h))
+            found[level] = float(max(middle - low, high - middle))
+    return found
