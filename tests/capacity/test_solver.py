@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import rota
 from rota.capacity import integer_units
-from rota.capacity.solver import Knapsack, Master
+from rota.capacity.solver import Knapsack, Master, NearKnapsack, NearTable
 from systems import small_systems
 
 
@@ -76,6 +76,24 @@ def test_knapsack_bounds_hold(system, data):
     assert rota.fits(system, schedule)
     assert y @ schedule == pytest.approx(truth, rel=1e-9)
     assert truth * (1 - 1e-12) <= proved <= truth * (1 + 1e-9)
+
+
+@given(small_systems(), st.data())
+def test_a_table_has_the_values_of_the_integer_program(system, data):
+    """A look at all schedules near a base finds the value that the integer program finds, and a schedule of that value."""
+    units = integer_units(system)
+    schedules = rota.list_schedules(system)
+    base = schedules[data.draw(st.integers(0, len(schedules) - 1))]
+    first = np.array([data.draw(st.floats(-1, 1)) for _ in system.names])
+    further = first - np.array([data.draw(st.floats(0, 1)) for _ in system.names])
+    below = np.maximum(first, 0.0) + np.array([data.draw(st.floats(0, 1)) for _ in system.names])
+    above = schedules - base
+    worth = np.clip(above, 0, 1) @ first + np.maximum(above - 1, 0) @ further + np.minimum(above, 0) @ below
+    for program in (NearKnapsack, NearTable):
+        made = program(units.demand, units.capacity, base, rota.largest_counts(system))
+        bound, schedule = made.solve(first, further, below, 0.0, None)
+        assert bound == pytest.approx(worth.max(), abs=1e-7)
+        assert worth[(schedules == schedule).all(axis=1)] == pytest.approx([worth.max()], abs=1e-7)
 
 
 @pytest.mark.filterwarnings("error")

@@ -10,7 +10,7 @@ from rota.simulation.statistics import (
     QUANTILES,
     difference_interval,
     grows,
-    quantile_interval,
+    quantile_intervals,
     quantiles,
     ratio_interval,
     spread_interval,
@@ -94,11 +94,11 @@ def test_intervals_of_quantiles_cover(n):
         drawn = places[np.searchsorted(times, rng.exponential(1.0, (n, 500)))]
         parts = np.array([np.bincount(row, minlength=BUCKETS) for row in drawn])
         middle = quantiles(parts.sum(axis=0), (0.95,))[0]
-        hits += abs(middle - np.log(20)) <= quantile_interval(parts, 0.95) + 0.008 * np.log(20)
+        hits += abs(middle - np.log(20)) <= quantile_intervals(parts)[0.95] + 0.008 * np.log(20)
     assert hits / studies >= 0.92
-    assert quantile_interval(parts, 0.999999) == np.inf
-    assert quantile_interval(parts[:5], 0.95) == np.inf
-    assert np.isnan(quantile_interval(np.zeros((25, BUCKETS), dtype=np.int64), 0.95))
+    assert quantile_intervals(parts, (0.999999,)) == {0.999999: np.inf}
+    assert quantile_intervals(parts[:5])[0.95] == np.inf
+    assert np.isnan(quantile_intervals(np.zeros((25, BUCKETS), dtype=np.int64))[0.95])
 
 
 def test_intervals_of_ratios():

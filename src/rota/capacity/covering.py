@@ -16,8 +16,9 @@ so every search for a schedule proves a bound, whether it ended or not (then by 
 
 Pricing. d_s − y·s is a sum of convex functions, one per type, with a bend at x_i. Seen from the base ⌊x⌋, which fits as x does, with
 φ = x − ⌊x⌋ the first job more gains y_i − c_i (1 − 2φ_i), each further one y_i − c_i, and each one less loses y_i + c_i: an integer program
-with three variables per type (`rota.capacity.solver.NearKnapsack`). Whatever the size of the server, only jobs near x move. It runs only
-when a local search from many starts (`_near_schedules`), some milliseconds, finds no schedule that improves the master.
+with three variables per type (`rota.capacity.solver.NearKnapsack`), of which a small server has so few solutions that all are compared
+(`NearTable`). Whatever the size of the server, only jobs near x move. It runs only when a local search from many starts
+(`_near_schedules`), some milliseconds, finds no schedule that improves the master.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from rota.arrays import Array, Int
 from rota.capacity.load import Load, system_load
 from rota.capacity.packing import copy_into
 from rota.capacity.schedules import fits, largest_counts
-from rota.capacity.solver import CoverMaster, NearKnapsack
+from rota.capacity.solver import CoverMaster, NearKnapsack, NearTable
 from rota.capacity.units import integer_units
 from rota.errors import BadSpec, Infeasible, Problem
 from rota.kernel import compiled
@@ -48,6 +49,7 @@ _SMOOTHING = 0.5  # how far towards the prices of the best bound schedules are s
 _TRIALS = 40  # roundings of the target to start from, and local searches for further schedules
 _KEEP = 20  # of which at most this many enter the master
 _SWEEPS = 2  # of exchanges in a local search
+_LISTED = 1 << 15  # sets of jobs, also of those that do not fit: if there are no more, schedules are found in a list
 _IMPROVES = 1e-9  # by how much a schedule must improve it, as a part of what the dearest job costs
 
 
@@ -173,7 +175,8 @@ class _Search:
         self.base = np.floor(x).astype(np.int64)
         self.part = x - self.base
         self.master = CoverMaster(self.part)
-        self.knapsack = NearKnapsack(self.demand, self.capacity, self.base, self.most)
+        few = (self.most + 1.0).prod() <= _LISTED
+        self.knapsack = (NearTable if few else NearKnapsack)(self.demand, self.capacity, self.base, self.most)
         self.schedules: list[Int] = []
         self._seen: set[bytes] = set()
         self.upper, self.lower, self.iterations = np.inf, -np.inf, 0

@@ -28,7 +28,7 @@ from rota.errors import NotConverged
 if TYPE_CHECKING:
     import highspy  # loaded where a program is built: most simulations need none
 
-__all__ = ["MANY", "CoverMaster", "Knapsack", "Master", "NearKnapsack"]
+__all__ = ["MANY", "CoverMaster", "Knapsack", "Master", "NearKnapsack", "NearTable"]
 
 
 _INF = np.inf  # as HiGHS has it
@@ -290,3 +290,19 @@ class NearKnapsack:
         if (schedule < 0).any() or (schedule @ self._demand > self._capacity).any():  # by a tolerance of the solver: the bound stands
             schedule = self._base.copy()
         return bound if np.isfinite(bound) else np.inf, schedule
+
+
+class NearTable:
+    """`NearKnapsack` of a small server: by a look at every schedule."""
+
+    def __init__(self, demand: Int, capacity: Int, base: Int, most: Int) -> None:
+        counts = np.indices(tuple(most + 1)).reshape(len(most), -1).T
+        self._schedules: Int = np.ascontiguousarray(counts[(counts @ demand <= capacity).all(axis=1)])
+        above = self._schedules - base
+        self._parts = np.hstack([np.clip(above, 0, 1), np.maximum(above - 1, 0), np.minimum(above, 0)]).astype(np.float64)
+
+    def solve(self, first: Array, further: Array, below: Array, gap: float, seconds: float | None) -> tuple[float, Int]:
+        """The largest value, and the first schedule that has it."""
+        values = self._parts @ np.concatenate([first, further, below])
+        best = int(np.argmax(values))
+        return float(values[best]), self._schedules[best]

@@ -31,7 +31,8 @@ from rota.views import View, Views, call_code
 __all__ = ["asked_directly", "put_decision", "runner_of", "shared_engine", "will_compile", "with_globals"]
 
 _njit: Any = nb.njit
-_CHUNK = tuple(nb.typeof(np.zeros(0, dtype=kind)) for kind in (np.float64, np.int64, np.float64, np.float64))  # of jobs, see `engine`
+_FLOATS, _NUMBERS = nb.types.Array(nb.types.float64, 1, "C"), nb.types.Array(nb.types.int64, 1, "C")
+_CHUNK = (_FLOATS, _NUMBERS, _FLOATS, _FLOATS)  # of jobs: when they come, their types, sizes and estimates
 _FLAGS = (nb.types.boolean,) * 3
 
 

@@ -141,7 +141,8 @@ def result_of(runs: Sequence[Measured], about: About, elapsed: float, *, interru
         interrupted=interrupted,
         reached=reached,
         mean_queue_length=type_hidden * (area / total_time if total_time > 0 else np.full(K, np.nan)),
-        mean_queue_length_interval=type_hidden * np.array([ratio_interval(areas[:, PRESENT, i], lengths, by_type[i].worth) for i in range(K)]),
+        mean_queue_length_interval=type_hidden
+        * np.array([ratio_interval(areas[:, PRESENT, i], lengths, each.worth) for i, each in enumerate(by_type)]),
         response_time=type_hidden * response,
         response_time_interval=type_hidden * np.array([each.half_width for each in by_type]),
         response_time_variance=type_hidden * type_variance,

@@ -47,7 +47,7 @@ from rota.simulation.tally import BATCH_BEGAN, CLOSED, LIMIT, SHIFT, SWITCHED, C
 __all__ = ["Rates", "Run", "new_server"]
 
 _LOG = 1 << 16
-_FEW_ROWS = 256  # batches that the arrays hold to begin with
+_ROWS = 4352  # batches that the arrays hold to begin with: all that there are as a rule, and memory that is never used is never touched
 
 
 def new_server(K: int, *, logging: bool) -> Server:
@@ -274,7 +274,7 @@ class Run:
         tally, need = self.tally, max(jobs, 0) // self.batch_jobs + 1
         if len(tally.rows) >= need:
             return
-        more = max(need, 2 * len(tally.rows), _FEW_ROWS)
+        more = max(need, 2 * len(tally.rows), _ROWS)
         self.tally = tally._replace(rows=_longer(tally.rows, more), areas=_longer(tally.areas, more), span=_longer(tally.span, more))
 
     def _make_log(self) -> None:

@@ -229,7 +229,7 @@ def enough_jobs(system: System, jobs: int = JOBS, *, fleet: bool = False) -> int
     """
     rate = system.arrival_rate[system.arrival_rate > 0]
     longest = 1 / system.service_rate[system.arrival_rate > 0].min()
-    pairs = zip(system.arrivals, system.arrival_rate, strict=True)
+    pairs = zip(system.arrivals, system.arrival_rate, strict=True) if system.bursty else ()
     bursts = max((process.at(float(each)).time_scale for process, each in pairs if each > 0), default=0.0)
     lasts = max((_TIME_SCALES if fleet else _LONGEST_SIZES) * longest, _TIME_SCALES * bursts)
     needed = max(_OF_A_TYPE / (1 - WARMUP) * rate.sum() / rate.min(), rate.sum() * lasts)

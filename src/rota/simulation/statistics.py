@@ -215,7 +215,7 @@ def quantiles(counts: Int, probabilities: tuple[float, ...] = QUANTILES) -> Arra
 def _at(cumulative: Int, probabilities: tuple[float, ...]) -> Array:
     """The same of a histogram that is summed up."""
     places = np.searchsorted(cumulative, np.ceil(np.array(probabilities) * cumulative[-1] - 1e-9))
-    return bucket_values()[np.minimum(places, len(cumulative) - 1)]
+    return np.asarray(bucket_values()[np.minimum(places, len(cumulative) - 1)])
 
 
 def quantile_intervals(parts: Int, levels: tuple[float, ...] = QUANTILES) -> dict[float, float]:
