@@ -62,15 +62,14 @@ class OptimumSearch:
 
     def __init__(self, system: System, time_limit_s: float, *, to_the_end: bool = False) -> None:
         self._stopped, self._enough, self._pool = threading.Event(), threading.Event(), ThreadPoolExecutor(1)
-        self._began, self._to_the_end = 0.0, to_the_end
+        self._began, self._last = 0.0, False
         self._least_s = np.inf if to_the_end else _LEAST_PART * time_limit_s
         self._task = self._pool.submit(self._search, system, time_limit_s)
 
     def _search(self, system: System, time_limit_s: float) -> Optimum:
-        first = time_limit_s > 0 and compile_search("full" if system.preemption == "setup" else system.preemption)  # takes time of its own
+        if time_limit_s > 0:
+            compile_search("full" if system.preemption == "setup" else system.preemption)  # takes time of its own
         self._began = time.thread_time()
-        if not (first or self._to_the_end):  # what the plan waits for goes first, unless that is compiled too and takes all there is
-            run_last()
         try:
             return find_optimum(system, time_limit_s, self._watch)
         except KeyboardInterrupt:
@@ -89,8 +88,11 @@ class OptimumSearch:
         return self._task.result()
 
     def _watch(self, _: OptimalProgress) -> None:
-        enough = self._enough.is_set() and time.thread_time() - self._began > self._least_s
-        if self._stopped.is_set() or enough:
+        enough = time.thread_time() - self._began > self._least_s
+        if enough and not self._last:  # the plan no longer waits for it: what it does wait for goes first
+            self._last = True
+            run_last()
+        if self._stopped.is_set() or (enough and self._enough.is_set()):
             raise KeyboardInterrupt  # ends the search as Ctrl-C would, with what was found so far
 
 
