@@ -124,7 +124,7 @@ def find_close(
                 ended.add(policy)
         tuned.append((_value(system, policy, by, remark), number, policy))
 
-    first, others = rated[:_TUNED], rated[_TUNED:_FINALISTS]
+    first, others = _different(rated[:_TUNED]), _different(rated[:_FINALISTS])
     for value, number, policy in first:
         if value <= _PROMISING * first[0][0]:
             tune(number, policy, deadline.left_s / (2 * _TUNED))
@@ -136,10 +136,20 @@ def find_close(
                     tune(number, tuned[-1][2], 0.5 * deadline.left_s)
     _, number, policy = min(tuned)
     tune(number, policy, deadline.left_s)
-    for value, number, policy in others:  # where there is time left
+    for value, number, policy in others[len(first) :]:  # where there is time left
         if value <= _PROMISING * min(tuned)[0]:
             tune(number, policy, deadline.left_s)
     return Close(min(tuned)[2], remark)
+
+
+def _different(rated: list[tuple[float, int, MSR]]) -> list[tuple[float, int, MSR]]:
+    """Of rotas with the same candidates the best one only: tuning changes their weights, their order and the rate."""
+    found: dict[object, tuple[float, int, MSR]] = {}
+    for entry in rated:
+        policy = entry[2]
+        rows = np.unique(policy.candidates, axis=0).tobytes()
+        found.setdefault((rows, policy.route if isinstance(policy.route, str) else "", policy.opening), entry)
+    return list(found.values())
 
 
 def _balanced(system: System, like: MSR, deadline: Deadline, keep_rate: bool) -> list[tuple[float, int, MSR]]:
