@@ -23,6 +23,7 @@ from rota.simulation.fleet.state import (
     DELAY,
     FIRST_QUEUE,
     FREE,
+    LINE,
     LINES,
     LINES_PER_JOB,
     MODE,
@@ -31,11 +32,13 @@ from rota.simulation.fleet.state import (
     OWN,
     PERIOD,
     RUNS,
+    SERVER_LINE,
     SINCE,
     SYSTEM,
     TRANSIT_FIRST,
     TRANSIT_LAST,
     FleetState,
+    in_lines,
 )
 from rota.simulation.fleet.tournament import new_tournaments
 
@@ -110,7 +113,7 @@ def build(policy: FleetPolicy, seed: np.random.SeedSequence) -> Built:
     streams, dispatcher, failing = seed.spawn(3)
     first = np.concatenate([[0], np.cumsum(fleet.count)]).astype(np.int64)
     current = np.zeros((C, at.length), dtype=np.int64)
-    rows = np.zeros((M, at.length), dtype=np.int64)
+    rows = in_lines((M, at.length), np.dtype(np.int64))
     clock = np.zeros(1)
     need, capacity = np.zeros((C, K, R), dtype=np.int64), np.zeros((C, R), dtype=np.int64)
     size = np.zeros((C, R))
@@ -223,9 +226,10 @@ def _fleet_state(
     keys, winners, levels = new_tournaments(FIRST_QUEUE + (Q if looks else 0), M)
     numbers = np.zeros(_NUMBERS, dtype=np.int64)
     numbers[CENTRAL], numbers[CHOICES], numbers[TRANSIT_FIRST], numbers[TRANSIT_LAST] = central, rule.d or 0, -1, -1
-    heap_size = np.array([0 if system is None else most_at_once(system) for system in policy.systems], dtype=np.int64)
+    places = [0 if system is None else most_at_once(system) for system in policy.systems]
+    heap_size = np.array([-(-most // LINE) * LINE for most in places], dtype=np.int64)  # each in cache lines of its own
     heap_first = np.cumsum(heap_size * fleet.count) - heap_size * fleet.count
-    most = int(heap_size.max())
+    most = max(places)
     fails = bool(np.isfinite(policy.failures[:, 0]).any())
     numbers[CAME] = 0 if fails or central else -1
     numbers[LINES], numbers[LINES_PER_JOB] = (most + K) * (2 * most + 2) + 4, 2 * most + 4 if fails else 4
@@ -237,19 +241,23 @@ def _fleet_state(
     parts /= np.maximum(parts[:, -1:], 1e-300)
     working = np.where((local >= 0).any(axis=1), fleet.count, 0)
 
+    servers = in_lines((M,), SERVER_LINE)
+    servers["kind"], servers["up"] = np.repeat(np.arange(C), fleet.count), 1
+    servers["wake"] = servers["switch_time"] = np.inf
+
     def zeros(*shape: int) -> Int:
         return np.zeros(shape, dtype=np.int64)
 
     return FleetState(
         clock=clock,
         asked=zeros(3),
-        kind=np.repeat(np.arange(C), fleet.count),
+        kind=servers["kind"],
         first=first,
-        up=np.ones(M, dtype=np.int64),
+        up=servers["up"],
         working=working.astype(np.int64),
         present=zeros(M, K),
-        total=zeros(M),
-        coming=zeros(M),
+        total=servers["total"],
+        coming=servers["coming"],
         local=local,
         types=types,
         need=need,
@@ -279,12 +287,12 @@ def _fleet_state(
         current=current,
         states=zeros(C),
         tallies=zeros(C),
-        in_service=zeros(M),
+        in_service=servers["in_service"],
         heap_first=heap_first,
         heap_size=heap_size,
-        wake=np.full(M, np.inf),
-        last_event=np.zeros(M),
-        switch_time=np.full(M, np.inf),
+        wake=servers["wake"],
+        last_event=servers["last_event"],
+        switch_time=servers["switch_time"],
         mean_time=np.array(policy.failures),
         fails=seeded(failing),
         stale=zeros(M),

@@ -25,6 +25,7 @@ from rota.simulation.fleet.one_server import decided, load, look, look_again, no
 from rota.simulation.fleet.state import (
     ENDS,
     FIRST_QUEUE,
+    GONE,
     INSIDE,
     LINES,
     LINES_PER_JOB,
@@ -131,7 +132,7 @@ def complete(fleet: FleetState, looking: FleetState, state_like: Any, server: Se
     job = server.heap[heap_base(server)]
     i = fleet.types[c, server.jobs[job]["kind"]]
     finish(state, server, tally, fleet.clock[0], logging)
-    fleet.place[job] = -1
+    server.jobs[job]["sequence"], fleet.place[job] = GONE, -1
     fleet.present[m, i] -= 1
     fleet.total[m] -= 1
     fleet.numbers[INSIDE] -= 1

@@ -17,7 +17,7 @@ from rota.simulation.engine import FULL_LOG
 from rota.simulation.fleet.build import build
 from rota.simulation.fleet.compiled import choosing, fleet_engine, looking_of
 from rota.simulation.fleet.policy import FleetPolicy
-from rota.simulation.fleet.state import CAME, INSIDE, LINES, LINES_PER_JOB, RUNS, SINCE, SYSTEM
+from rota.simulation.fleet.state import CAME, GONE, INSIDE, LINES, LINES_PER_JOB, RUNS, SINCE, SYSTEM, in_lines
 from rota.simulation.fleet.state import MODE as MODES
 from rota.simulation.fleet.state import SWITCHED as SWITCHED_FLEET
 from rota.simulation.run import Rates, Run, new_server
@@ -64,9 +64,10 @@ class FleetRun(Run):
         self.fleet, self.states, self._targets, self._since = build(policy, seed)
         places = int(self.fleet.heap_size @ policy.fleet.count)  # memory that is never used is never touched
         self.server = new_server(len(policy.fleet.names), logging=bool(log_jobs))._replace(
-            base=np.zeros(1, dtype=np.int64), heap=np.zeros(places, dtype=np.int32), ends=np.zeros(places)
+            base=np.zeros(1, dtype=np.int64), heap=in_lines((places,), np.dtype(np.int32)), ends=in_lines((places,), np.dtype(np.float64))
         )
         self._jobs = self.server.jobs
+        self._oldest = 0, -1 - GONE  # the place of the oldest job and its number, when it was last looked for
         self.engine = fleet_engine
         shift = (batch_jobs - 1).bit_length()
         self._shared = new_tally(0, 0, shift)
@@ -106,8 +107,14 @@ class FleetRun(Run):
     @property
     def oldest(self) -> int:
         """The number of the job that has been here longest; that of the next to come if there is none."""
-        jobs = self._inside()
-        return int(self._jobs["sequence"][jobs].min()) if len(jobs) else int(self.server.numbers[NEXT_JOB])
+        place, number = self._oldest
+        if place >= len(self._jobs) or self._jobs["sequence"][place] != number:  # it has left, or its data moved
+            jobs = self._inside()
+            if not len(jobs):
+                return int(self.server.numbers[NEXT_JOB])
+            place = int(jobs[self._jobs["sequence"][jobs].argmin()])
+            self._oldest = place, int(self._jobs["sequence"][place])
+        return self._oldest[1]
 
     def _inside(self) -> Int:
         """The places of the jobs that are here."""

@@ -30,7 +30,9 @@ __all__ = [
     "ENDS",
     "FIRST_QUEUE",
     "FREE",
+    "GONE",
     "INSIDE",
+    "LINE",
     "LINES",
     "LINES_PER_JOB",
     "MODE",
@@ -41,6 +43,7 @@ __all__ = [
     "QUEUE",
     "RUNS",
     "SERVER",
+    "SERVER_LINE",
     "SINCE",
     "STALE",
     "SWITCHED",
@@ -53,6 +56,7 @@ __all__ = [
     "FleetState",
     "fits_at_once",
     "fits_now",
+    "in_lines",
     "left_over",
     "runs_on",
     "waiting",
@@ -81,6 +85,22 @@ BY_SLOT, ANY_SERVER = 1, 2
 TIMERS, ENDS, FIRST_QUEUE = 0, 1, 2
 # Places in a row of `FleetState.switch_time`.
 UP, DOWN = 0, 1
+GONE = 1 << 62  # the number of a job that has left, until another takes its place
+LINE = 8  # words of a cache line
+
+# The data of one server that are looked at whenever something happens there share a cache line. Rules and the engine see them as arrays.
+SERVER_LINE = np.dtype(
+    [(name, np.int64) for name in ("kind", "up", "total", "coming", "in_service")]
+    + [(name, np.float64) for name in ("wake", "last_event", "switch_time")]
+)
+
+
+def in_lines(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """An array of zeros that begins where a cache line does."""
+    size = int(np.prod(shape)) * dtype.itemsize
+    space = np.zeros(size + 8 * LINE, dtype=np.uint8)
+    first = -space.ctypes.data % (8 * LINE)
+    return space[first : first + size].view(dtype).reshape(shape)
 
 
 @by_reference

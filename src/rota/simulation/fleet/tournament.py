@@ -2,7 +2,7 @@
 
 Leaf m of a tree is server m. Eight neighbours, which share a cache line, have one parent: it holds the smallest of their keys and the
 server whose key that is, of equal ones that of lowest number. A key that changes is compared on its way up, and no further than it can
-matter.
+matter; with its neighbours only if it won and got larger.
 """
 
 from __future__ import annotations
@@ -51,20 +51,22 @@ def set_key(keys: Array, winners: Int, levels: Int, tree: int, server: int, key:
     if keys[tree, server] == key:
         return
     keys[tree, server] = key
-    node = server
+    node, winner, was = server, server, server  # below the node wins `winner`, and before it was `was`
     for level in range(levels.shape[0] - 1):
-        node >>= 3
-        place = levels[level] + 8 * node
-        # Three rounds without branches: which of two neighbours wins is as good as random.
-        a, b, c, d = keys[tree, place], keys[tree, place + 2], keys[tree, place + 4], keys[tree, place + 6]
-        p, q, r, s = keys[tree, place + 1], keys[tree, place + 3], keys[tree, place + 5], keys[tree, place + 7]
-        at_a, at_b, at_c, at_d = int(p < a), 2 + int(q < b), 4 + int(r < c), 6 + int(s < d)
-        a, b, c, d = p if p < a else a, q if q < b else b, r if r < c else c, s if s < d else d
-        at_a, a = (at_b, b) if b < a else (at_a, a)
-        at_c, c = (at_d, d) if d < c else (at_c, c)
-        at_a, a = (at_c, c) if c < a else (at_a, a)
-        winner = winners[tree, place + at_a] if level > 0 else place + at_a
+        place, node = levels[level] + (node & ~7), node >> 3
         above = levels[level + 1] + node
-        if keys[tree, above] == a and winners[tree, above] == winner:
+        best, champion = keys[tree, above], winners[tree, above]
+        better = key < best or (key == best and winner < champion)
+        if champion != was and not better:
             return
-        keys[tree, above], winners[tree, above] = a, winner
+        if champion == was and not better:
+            # Three rounds without branches: which of two neighbours wins is as good as random.
+            a, b, c, d = keys[tree, place], keys[tree, place + 2], keys[tree, place + 4], keys[tree, place + 6]
+            p, q, r, s = keys[tree, place + 1], keys[tree, place + 3], keys[tree, place + 5], keys[tree, place + 7]
+            at_a, at_b, at_c, at_d = int(p < a), 2 + int(q < b), 4 + int(r < c), 6 + int(s < d)
+            a, b, c, d = p if p < a else a, q if q < b else b, r if r < c else c, s if s < d else d
+            at_a, a = (at_b, b) if b < a else (at_a, a)
+            at_c, c = (at_d, d) if d < c else (at_c, c)
+            at_a, key = (at_c, c) if c < a else (at_a, a)
+            winner = winners[tree, place + at_a] if level > 0 else place + at_a
+        keys[tree, above], winners[tree, above], was = key, winner, champion
