@@ -69,5 +69,7 @@ def test_a_server_of_a_fleet(capsys):
     fleet = str(EXAMPLES / "fleet.toml")
     assert main(["tune", fleet, "--kind", "gpu", "--jobs", "20000", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["names"] == list(rota.read_system(fleet).server("gpu").names)
+    assert main(["tune", fleet, "--kind", "gpu", "--jobs", "20000"]) == 0
+    assert ["test", "–", "–"] in [line.split() for line in capsys.readouterr().out.splitlines()]  # none of them come to this kind
     assert main(["tune", fleet]) == 2
     assert "--kind: is missing: this file is of a fleet, and this takes one server (kinds: small, gpu)" in capsys.readouterr().err

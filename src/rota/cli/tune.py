@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import rota
@@ -9,6 +10,7 @@ from rota.cli.one_server import server_of
 from rota.cli.output import ProgressLine, finite, print_json, print_table, remark
 from rota.cli.outputs import check_output
 from rota.cli.parameters import Force, Json, Kind, OptionalOutput, Seed, SystemFile, WorkloadName
+from rota.display import number
 
 if TYPE_CHECKING:
     from rota.tuning import TuningProgress
@@ -81,7 +83,7 @@ def print_found(found: rota.Tuned) -> None:
     print_table("How it was found", ["round", "jobs", "settings", "went on", "mean of the best"], rounds)
     names = result.system.names
     types = [
-        (name, f"{mean:.5g}", f"{half:.2g}")
+        (name, number(mean, 5), number(half if isfinite(half) else None, 2))
         for name, mean, half in zip(names, result.response_time, result.response_time_interval, strict=True)
     ]
     print_table(
