@@ -7,6 +7,8 @@ at the back, a job that ends later is in the heap too.
 
 Where several servers share the arrays, each has a heap of its own there, which begins at `heap_base`, and nothing at the back.
 
+A place has four children: their comparisons go side by side and mispredict no branch, and half as many levels follow one another as with two.
+
 The job that ends leaves a hole at the top of the heap (`numbers[HOLE]`), which the next job to start mostly fills directly.
 """
 
@@ -117,14 +119,19 @@ def settle(server: Server, place: int, size: int, job: int, end: float) -> None:
     A job mostly belongs near the leaves, so this takes fewer comparisons, and mispredicts fewer branches, than sinking with it.
     """
     base = heap_base(server)
-    while 2 * place + 2 < size:
-        child = 2 * place + 1
-        child += int(server.ends[base + child + 1] < server.ends[base + child])
+    while 4 * place + 4 < size:
+        first = base + 4 * place + 1
+        one = first + int(server.ends[first + 1] < server.ends[first])
+        two = first + 2 + int(server.ends[first + 3] < server.ends[first + 2])
+        child = (two if server.ends[two] < server.ends[one] else one) - base
         move(server, child, place)
         place = child
-    if 2 * place + 1 < size:
-        move(server, 2 * place + 1, place)
-        place = 2 * place + 1
+    child = 4 * place + 1
+    if child < size:  # it has one to three children
+        for other in range(child + 1, size):
+            child = other if server.ends[base + other] < server.ends[base + child] else child
+        move(server, child, place)
+        place = child
     rise(server, place, job, end)
 
 
@@ -133,7 +140,7 @@ def rise(server: Server, place: int, job: int, end: float) -> None:
     """Places a job at `place` or above it."""
     base = heap_base(server)
     while place > 0:
-        parent = (place - 1) >> 1
+        parent = (place - 1) >> 2
         if server.ends[base + parent] <= end:
             break
         move(server, parent, place)
