@@ -175,7 +175,8 @@ def _entered(*types: Any) -> Callable[..., int]:
 @cache
 def shared_engine() -> Any:
     """The engine, compiled at its first call. While it runs other threads of Python may run too: several simulations use all cores."""
-    return compiled_function(with_globals(_engine, "engine_compiled", engine=kernel(_copy(_decide_by_address, "engine_loop"))), _nrt=False)
+    loop = nb.njit(inline="always")(_copy(_decide_by_address, "engine_loop"))  # as part of `_engine`: it is not compiled by itself as well
+    return compiled_function(with_globals(_engine, "engine_compiled", engine=loop), _nrt=False)
 
 
 def _engine(

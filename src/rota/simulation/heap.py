@@ -7,7 +7,8 @@ at the back, a job that ends later is in the heap too.
 
 Where several servers share the arrays, each has a heap of its own there, which begins at `heap_base`, and nothing at the back.
 
-A place has four children: their comparisons go side by side and mispredict no branch, and half as many levels follow one another as with two.
+A place has four children. Their comparisons go side by side and mispredict no branch, and half as many levels follow one another as with
+two children.
 
 The job that ends leaves a hole at the top of the heap (`numbers[HOLE]`), which the next job to start mostly fills directly.
 """

@@ -235,8 +235,8 @@ def _fleet_state(
     numbers[LINES], numbers[LINES_PER_JOB] = (most + K) * (2 * most + 2) + 4, 2 * most + 4 if fails else 4
     times = np.zeros(_TIMES)
     times[PERIOD], times[NEXT_LOOK], times[DELAY] = rule.staleness, rule.staleness or np.inf, rule.cost
-    places = {SYSTEM: at.system, RUNS: at.running, FREE: at.free, OLDEST: at.oldest, MODE: at.mode, SINCE: at.since, OWN: at.memory}
-    offsets = np.array([places[part] for part in range(len(places))], dtype=np.int64)
+    part_at = {SYSTEM: at.system, RUNS: at.running, FREE: at.free, OLDEST: at.oldest, MODE: at.mode, SINCE: at.since, OWN: at.memory}
+    offsets = np.array([part_at[part] for part in range(len(part_at))], dtype=np.int64)
     parts = np.zeros((K, C)) if policy.split is None else np.cumsum((policy.split * (local >= 0)).T, axis=1)
     parts /= np.maximum(parts[:, -1:], 1e-300)
     working = np.where((local >= 0).any(axis=1), fleet.count, 0)
