@@ -7,8 +7,7 @@ at the back, a job that ends later is in the heap too.
 
 Where several servers share the arrays, each has a heap of its own there, which begins at `heap_base`, and nothing at the back.
 
-A place has eight children. Their comparisons go side by side and mispredict no branch, and a third as many levels follow one another as with
-two children.
+A place has eight children. Their comparisons go side by side and mispredict no branch, and there are a third as many levels as with two.
 
 The job that ends leaves a hole at the top of the heap (`numbers[HOLE]`), which the next job to start mostly fills directly.
 """
