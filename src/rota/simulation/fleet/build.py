@@ -237,7 +237,7 @@ def _fleet_state(
     times[PERIOD], times[NEXT_LOOK], times[DELAY] = rule.staleness, rule.staleness or np.inf, rule.cost
     part_at = {SYSTEM: at.system, RUNS: at.running, FREE: at.free, OLDEST: at.oldest, MODE: at.mode, SINCE: at.since, OWN: at.memory}
     offsets = np.array([part_at[part] for part in range(len(part_at))], dtype=np.int64)
-    parts = np.zeros((K, C)) if policy.split is None else np.cumsum((policy.split * (local >= 0)).T, axis=1)
+    parts = np.zeros((K, C)) if policy.split is None else np.cumsum(np.ascontiguousarray((policy.split * (local >= 0)).T), axis=1)
     parts /= np.maximum(parts[:, -1:], 1e-300)
     working = np.where((local >= 0).any(axis=1), fleet.count, 0)
 
