@@ -38,7 +38,8 @@ def large_kernel(function: _F) -> _F:
 
 def part(function: _F) -> _F:
     """A part of the one kernel that calls it: it is put into that before it is compiled, and never compiled by itself."""
-    into: _F = nb.njit(inline="always")(function)
+    options: Any = {"inline": "always"}
+    into: _F = nb.njit(**options)(function)
     return into
 
 

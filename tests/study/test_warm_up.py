@@ -8,9 +8,12 @@ import sys
 import pytest
 
 import rota
+from fleets import two_kinds
 from rota.decide import built_in, rule_of
+from rota.policy import Policy, policy_name
+from rota.study import fleet_options
 from rota.study.plan_policies import compiled_parts
-from rota.study.warm_up import _samples, compiling_ahead, parts, use
+from rota.study.warm_up import FLEETS, _samples, compiling_ahead, parts, use
 
 MODULE = importlib.import_module("rota.study.warm_up")
 
@@ -31,11 +34,25 @@ def test_what_a_plan_simulates_is_a_part(model):
     assert set(results) <= set(named)
 
 
-def test_what_is_ready_starts_no_process(monkeypatch):
+def test_what_the_plan_of_a_fleet_simulates_is_a_part():
+    """The simulator of fleets and every policy that the plan of a fleet gives to servers are parts of their names."""
+    fleet = two_kinds().scaled(load=0.5)
+    named = fleet_options.compiled_parts(fleet)
+    assert set(named) <= set(parts())
+    found = set()
+    for option in rota.plan(fleet, jobs=5000, tuning_s=0.2).options.values():
+        by_kind = option.policy.values() if isinstance(option.policy, dict) else getattr(option.policy, "policies", [option.policy])
+        found |= {policy_name(policy) for policy in by_kind if isinstance(policy, Policy)}
+    assert len(found) >= 3
+    assert found <= set(named)
+
+
+@pytest.mark.parametrize("part", ["fcfs", FLEETS])
+def test_what_is_ready_starts_no_process(monkeypatch, part):
     """Once a simulator is compiled, nothing is compiled ahead for it."""
-    use("fcfs")
+    use(part)
     monkeypatch.setattr(MODULE.subprocess, "Popen", lambda *words, **more: pytest.fail("a process was started"))
-    with compiling_ahead(["fcfs"]):
+    with compiling_ahead([part]):
         pass
 
 

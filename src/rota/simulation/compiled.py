@@ -19,7 +19,7 @@ from rota.arrays import Int
 from rota.decide import State, built_in, rule_of
 from rota.errors import Infeasible
 from rota.kernel import compiled as compiled_function
-from rota.kernel import kernel
+from rota.kernel import kernel, part
 from rota.kernel_cache import is_kept
 from rota.policy import Custom, Policy
 from rota.simulation.engine import engine
@@ -175,8 +175,7 @@ def _entered(*types: Any) -> Callable[..., int]:
 @cache
 def shared_engine() -> Any:
     """The engine, compiled at its first call. While it runs other threads of Python may run too: several simulations use all cores."""
-    loop = nb.njit(inline="always")(_copy(_decide_by_address, "engine_loop"))  # as part of `_engine`: it is not compiled by itself as well
-    return compiled_function(with_globals(_engine, "engine_compiled", engine=loop), _nrt=False)
+    return compiled_function(with_globals(_engine, "engine_compiled", engine=part(_copy(_decide_by_address, "engine_loop"))), _nrt=False)
 
 
 def _engine(

@@ -15,9 +15,10 @@ from rota.design import design_partly_pinned, design_pinned, design_split
 from rota.errors import Infeasible, RotaError
 from rota.model import Dispatch, Exponential, Fleet
 from rota.model.dispatch import DISPATCH_RULES, DispatchRecord, make_dispatch
-from rota.policy import FirstFit, MaxWeight, PartlyPinned, Pinned, Policy, Split, policy_name, record_of
+from rota.policy import FirstFit, MaxWeight, PartlyPinned, Pinned, Policy, Split, msr_name, policy_name, record_of
+from rota.study.warm_up import FLEETS
 
-__all__ = ["FleetOption", "Known", "baseline_of", "known_of", "lower_bound", "options_of", "redesigned"]
+__all__ = ["FleetOption", "Known", "baseline_of", "compiled_parts", "known_of", "lower_bound", "options_of", "redesigned"]
 
 # From the one that knows least of the servers to the one that knows most.
 _RULES = ("random", "power-of-d", "jsq", "best-fit", "least-wait", "pull")
@@ -70,16 +71,27 @@ def option_name(policy: Policy, dispatch: Dispatch) -> str:
     return f"{policy_name(policy)}, {dispatch.label}"
 
 
+def compiled_parts(fleet: Fleet) -> list[str]:
+    """What a plan simulates with, in the order in which it needs it first: parts of `rota.study.warm_up`."""
+    policies = [policy_name(policy) for policy in _plain(fleet)]
+    rota = msr_name(fleet.preemption, False)
+    return [FLEETS, *policies, rota, "adaptive", f"improved {msr_name(fleet.preemption, fleet.preemption != 'full')}"]
+
+
+def _plain(fleet: Fleet) -> list[Policy]:
+    """The policies to compare that need no design."""
+    return [FirstFit(), MaxWeight(fleet.preemption if fleet.preemption == "full" else "none")]
+
+
 def options_of(fleet: Fleet, load: FleetLoad, *, time_limit_s: float) -> tuple[list[FleetOption], dict[str, str]]:
     """What to compare, from the simplest to the most complex; and, by name, why a design is not among it. Partly pinned servers are
     designed where there are no pinned ones.
     """
-    policies: list[Policy] = [FirstFit(), MaxWeight(fleet.preemption if fleet.preemption == "full" else "none")]
     own = fleet.dispatch
     rules = [_like(DISPATCH_RULES[rule], own) for rule in _RULES]
     if own is not None and own.rule != "pinned" and own not in rules:
         rules.insert(1, own)
-    found = [FleetOption(option_name(policy, rule), policy, rule) for policy in policies for rule in rules]
+    found = [FleetOption(option_name(policy, rule), policy, rule) for policy in _plain(fleet) for rule in rules]
     left_out: dict[str, str] = {}
     pinned = make_dispatch("pinned")
     for name, rule in (("pinned", pinned), ("partly pinned", pinned), ("split rotas", rules[0])):

@@ -22,7 +22,7 @@ from rota.policy import Split
 from rota.simulation import Comparison, Difference, FleetResult, Result, SimulationProgress, compare_pair, enough_jobs
 from rota.simulation.fleet.policy import pooled
 from rota.study.fleet_growth import OneMore, against_servers, one_more_of_each, overload_text
-from rota.study.fleet_options import FleetOption, baseline_of, lower_bound, options_of
+from rota.study.fleet_options import FleetOption, baseline_of, compiled_parts, lower_bound, options_of
 from rota.study.fleet_runs import in_parallel, run_option
 from rota.study.fleet_target import Enough, check_reachable, checked_targets, enough_for
 from rota.study.fleet_tuned import best_rules, tuned_options
@@ -31,6 +31,7 @@ from rota.study.plan_choice import Choice, choose
 from rota.study.plan_growth import Limit
 from rota.study.plan_objective import Measure, PlanObjective, checked_limits, measure_of
 from rota.study.plan_progress import PlanProgress, Telling
+from rota.study.warm_up import compiling_ahead
 from rota.threads import one_thread
 
 if TYPE_CHECKING:
@@ -195,12 +196,12 @@ def plan_fleet(
     if not fleet.arrival_rate.any():
         raise Infeasible("no jobs arrive: there is nothing to plan")
     check_reachable(fleet, asked)
-    best = system_load(fleet, time_limit_s=10.0)
-    if best.load >= 1:
-        raise Unstable(overload_text(best))
-    jobs = enough_jobs(pooled(fleet), fleet=True) if jobs is None else jobs
-    grid_jobs = min(jobs, max(jobs // 5, _FEWEST))
-    with one_thread():  # each: simulations run side by side
+    with compiling_ahead(compiled_parts(fleet)), one_thread():  # one each: simulations run side by side
+        best = system_load(fleet, time_limit_s=10.0)
+        if best.load >= 1:
+            raise Unstable(overload_text(best))
+        jobs = enough_jobs(pooled(fleet), fleet=True) if jobs is None else jobs
+        grid_jobs = min(jobs, max(jobs // 5, _FEWEST))
         telling.begin("design", "designing pinned servers and rotas")
         options, left_out = options_of(fleet, best, time_limit_s=tuning_s)
         telling.begin("compare", "comparing policies and dispatch rules")

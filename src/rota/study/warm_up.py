@@ -17,21 +17,24 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
+from typing import Any
 
 from rota.analysis import analyze
 from rota.arguments import whole
 from rota.capacity import system_load
 from rota.decide import rule_of, suits
-from rota.design import design_policy
+from rota.design import design_pinned, design_policy
 from rota.errors import Infeasible
-from rota.kernel_cache import folder_of
-from rota.model import System
+from rota.kernel_cache import folder_of, is_kept
+from rota.model import Fleet, System
+from rota.model.dispatch import DISPATCH_RULES
 from rota.optimal import compile_search
 from rota.policy import MSR, POLICY_NAMES, Adaptive, Improved, Policy, policy_name
 from rota.simulation import simulate
 from rota.simulation.compiled import runner_of, shared_engine, will_compile
+from rota.simulation.fleet.compiled import fleet_engine
 
-__all__ = ["WarmUpProgress", "compiling_ahead", "kept_in", "parts", "use", "warm_up"]
+__all__ = ["FLEETS", "WarmUpProgress", "compiling_ahead", "kept_in", "parts", "use", "warm_up"]
 
 _SYSTEM = System([4, 8], [[1, 2], [2, 1], [4, 4]], [0.3, 0.2, 0.1], [1.0, 1.0, 1.0])
 _ROOMY = System([16], [[1], [2], [4]], [2.0, 1.0, 1.0], [1.0, 1.0, 1.0])  # some policies want powers of two, or a place for every type
@@ -72,12 +75,18 @@ def _optimum() -> None:
     compile_search("full")
 
 
-_DESIGN, _OPTIMUM = "the design of rotas", "the search for the optimum"
+def _fleets() -> None:
+    fleet = Fleet.equal(_SYSTEM, 2)
+    for rule in sorted(DISPATCH_RULES, key=["random", "pinned"].count):  # these two last: they need the load of the fleet
+        simulate(fleet, design_pinned(fleet) if rule == "pinned" else POLICY_NAMES["first-fit"], dispatch=rule, jobs=_JOBS)
+
+
+_DESIGN, _OPTIMUM, FLEETS = "the design of rotas", "the search for the optimum", "the simulator of fleets"
 
 
 def parts() -> dict[str, Callable[[], None]]:
     """Everything that is compiled ahead: the name of a policy is its simulator."""
-    return {_DESIGN: _design, _OPTIMUM: _optimum, **{name: partial(_simulator, name) for name in _samples()}}
+    return {_DESIGN: _design, _OPTIMUM: _optimum, FLEETS: _fleets, **{name: partial(_simulator, name) for name in _samples()}}
 
 
 @dataclass(frozen=True)
@@ -118,12 +127,12 @@ def use(name: str) -> None:
 
 @contextmanager
 def compiling_ahead(names: Iterable[str]) -> Iterator[None]:
-    """Within, another process compiles what is missing of the simulators of these policies.
+    """Within, another process compiles what is missing of the simulators of these policies, or of that of `FLEETS`.
 
     None does where there is one core only, or where nothing is kept on disk.
     """
     samples = _samples()
-    missing = [name for name in names if name in samples and will_compile(runner_of(rule_of(samples[name]).decide))]
+    missing = [name for name in names if (_fleets_compile() if name == FLEETS else name in samples and _compiles(samples[name]))]
     if not missing or (os.cpu_count() or 1) == 1 or folder_of(shared_engine()) is None:
         yield
         return
@@ -133,6 +142,15 @@ def compiling_ahead(names: Iterable[str]) -> Iterator[None]:
             process = stack.enter_context(subprocess.Popen([sys.executable, "-m", __name__, *missing], **quiet))  # type: ignore[call-overload]
             stack.callback(process.terminate)
         yield
+
+
+def _compiles(policy: Policy) -> bool:
+    return will_compile(runner_of(rule_of(policy).decide))
+
+
+def _fleets_compile() -> bool:
+    function: Any = fleet_engine
+    return not function.signatures and not is_kept(function)
 
 
 if __name__ == "__main__":

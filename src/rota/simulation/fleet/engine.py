@@ -16,7 +16,7 @@ import numpy as np
 from rota.arrays import Array, Int
 from rota.decide.state import KIND, START, TIMER, exponential
 from rota.decide.state import TYPE as OF_TYPE
-from rota.kernel import compiled, large_kernel, part
+from rota.kernel import compiled, part
 from rota.simulation.engine import FULL_LOG, WANTS_JOBS, finish
 from rota.simulation.fleet.checking import check_all
 from rota.simulation.fleet.dispatching import admit, reach, take

@@ -8,7 +8,7 @@ import numpy as np
 
 from rota.decide.state import KIND, START, SWITCHING, exponential
 from rota.decide.state import TYPE as OF_TYPE
-from rota.kernel import kernel, large_kernel, part
+from rota.kernel import kernel, part
 from rota.simulation.engine import count_area, unlink, write
 from rota.simulation.fleet.counting import count_held
 from rota.simulation.fleet.dispatching import BACK_AGAIN, dispatch_again, take
