@@ -21,7 +21,7 @@ from numba.extending import intrinsic, overload
 
 from rota.kernel_cache import keep_on_disk
 
-__all__ = ["compiled", "kernel", "large_kernel", "part", "prefetch"]
+__all__ = ["compiled", "kernel", "large_kernel", "prefetch"]
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
@@ -34,13 +34,6 @@ def kernel(function: _F) -> _F:
 def large_kernel(function: _F) -> _F:
     """The same for a large function, which is called and not put into others: it compiles much faster, and the call costs little."""
     return compiled(function, _nrt=False, no_cfunc_wrapper=True)
-
-
-def part(function: _F) -> _F:
-    """A part of the one kernel that calls it: it is put into that before it is compiled, and never compiled by itself."""
-    options: Any = {"inline": "always"}
-    into: _F = nb.njit(**options)(function)
-    return into
 
 
 def compiled(function: _F, **options: Any) -> _F:

@@ -7,6 +7,7 @@ time of a simulation. In plain Python the engine calls a global function `decide
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from functools import cache
 from types import FunctionType
@@ -19,7 +20,7 @@ from rota.arrays import Int
 from rota.decide import State, built_in, rule_of
 from rota.errors import Infeasible
 from rota.kernel import compiled as compiled_function
-from rota.kernel import kernel, part
+from rota.kernel import kernel
 from rota.kernel_cache import is_kept
 from rota.policy import Custom, Policy
 from rota.simulation.engine import engine
@@ -42,9 +43,9 @@ def runner_of(decide: Callable[..., float], compiled: bool | None = None, bounds
     With `bounds` a compiled function of a user checks array bounds.
     """
     if decide in built_in():
-        return _copy(decide, "engine_plain") if compiled is False else _Compiled(decide)
+        return _Plain(decide) if compiled is False else _Compiled(decide)
     if compiled is False or (compiled is None and not isinstance(decide, FunctionType | nb.core.dispatcher.Dispatcher)):
-        return _copy(guarded(watched(decide)), "engine_plain")  # type: ignore[no-any-return]
+        return _Plain(guarded(watched(decide)))
     return _own(decide, bounds, compiled is None)
 
 
@@ -66,6 +67,20 @@ class _Asked:
 
     def __call__(self, state: State, target: Int) -> float:
         return float(self._ask(self._views.of(state, target=target)))
+
+
+class _Plain:
+    """The engine in plain Python for a decision function."""
+
+    def __init__(self, decide: Callable[..., float]) -> None:
+        self._engine = with_globals(engine, "engine_plain", decide=decide)
+
+    def __call__(self, state: State, target: Int, *arguments: Any) -> int:
+        return int(self._engine(_WithTarget(*state, target), *arguments))
+
+
+_namedtuple: Any = namedtuple
+_WithTarget = _namedtuple("_WithTarget", (*State._fields, "target"))
 
 
 class _Compiled:
@@ -175,14 +190,7 @@ def _entered(*types: Any) -> Callable[..., int]:
 @cache
 def shared_engine() -> Any:
     """The engine, compiled at its first call. While it runs other threads of Python may run too: several simulations use all cores."""
-    return compiled_function(with_globals(_engine, "engine_compiled", engine=part(_copy(_decide_by_address, "engine_loop"))), _nrt=False)
-
-
-def _engine(
-    state: Any, server: Any, tally: Any, arrivals: Any, kinds: Any, sizes: Any, estimates: Any, drain: bool, logging: bool, checking: bool
-) -> int:
-    """The engine, which finds the target in the view of the state."""
-    return engine(state, state.target, server, tally, arrivals, kinds, sizes, estimates, drain, logging, checking)
+    return compiled_function(with_globals(engine, "engine_compiled", decide=_decide_by_address), _nrt=False)
 
 
 @kernel
@@ -194,10 +202,6 @@ def _decide_by_address(state: Any, target: Int) -> float:
 def _ask(state: Any) -> float:
     """A decision function as the engine calls it."""
     return decide(state, state.target)  # type: ignore[name-defined, no-any-return]  # noqa: F821 (`with_globals` puts it in)
-
-
-def _copy(decide: Callable[..., float], name: str) -> Any:
-    return with_globals(engine, name, decide=decide)
 
 
 def with_globals(function: Any, name: str, **names: Any) -> Any:

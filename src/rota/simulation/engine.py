@@ -11,6 +11,8 @@ timer, then arrivals.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from rota.arrays import Array, Int
@@ -73,8 +75,7 @@ def decide(state: State, target: Int) -> float:
 
 
 def engine(
-    state: State,
-    target: Int,
+    state: Any,
     server: Server,
     tally: Tally,
     arrivals: Array,
@@ -85,8 +86,11 @@ def engine(
     logging: bool,
     checking: bool,
 ) -> int:
-    """Runs until the chunk of arrivals is used up (`drain`: until no job is left, or the time to stop has come) or the log is full."""
-    numbers = server.numbers
+    """Runs until the chunk of arrivals is used up (`drain`: until no job is left, or the time to stop has come) or the log is full.
+
+    `state` is a `State` that has the policy's `target` as well.
+    """
+    target, numbers = state.target, server.numbers
     n = arrivals.shape[0]
     if numbers[BEGUN] != 1:
         while numbers[BEGUN] != 1:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rota.decide.state import uniform
-from rota.kernel import kernel, large_kernel, part
+from rota.kernel import kernel, large_kernel
 from rota.simulation.engine import ARRIVE, arrive, write
 from rota.simulation.fleet.counting import close_batch, count_coming, count_held, ends_batch
 from rota.simulation.fleet.one_server import decided, keep, load, look, noted
@@ -36,7 +36,7 @@ __all__ = ["BACK_AGAIN", "SENT", "admit", "dispatch_again", "next_held", "queue_
 SENT, BACK_AGAIN = 4, 5  # kinds of log entries: a job that was held back reaches a server; a job comes back from one that failed
 
 
-@part
+@large_kernel
 def admit(
     fleet: FleetState,
     looking: FleetState,
@@ -210,7 +210,7 @@ def next_held(fleet: FleetState, server: Server, q: int) -> int:
     return int(job)
 
 
-@part
+@large_kernel
 def reach(fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, job: int, logging: bool) -> None:
     """The first job on its way reaches its server; if that has failed meanwhile, it is dispatched again."""
     fleet.numbers[TRANSIT_FIRST] = server.jobs[job]["newer"]

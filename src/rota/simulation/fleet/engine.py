@@ -16,7 +16,7 @@ import numpy as np
 from rota.arrays import Array, Int
 from rota.decide.state import KIND, START, TIMER, exponential
 from rota.decide.state import TYPE as OF_TYPE
-from rota.kernel import compiled, part
+from rota.kernel import compiled, large_kernel
 from rota.simulation.engine import FULL_LOG, WANTS_JOBS, finish
 from rota.simulation.fleet.checking import check_all
 from rota.simulation.fleet.dispatching import admit, reach, take
@@ -109,7 +109,7 @@ def _engine(
             check_all(fleet, state_like, server)
 
 
-@part
+@large_kernel
 def begin(fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, logging: bool) -> None:
     """Asks the policy of every server for the first time."""
     for m in range(fleet.kind.shape[0]):
@@ -124,7 +124,7 @@ def begin(fleet: FleetState, looking: FleetState, state_like: Any, server: Serve
             call_code(looking)
 
 
-@part
+@large_kernel
 def complete(fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, m: int, logging: bool) -> None:
     """A job ends at a server."""
     c, before = fleet.kind[m], server.numbers[LOGGED]
@@ -142,7 +142,7 @@ def complete(fleet: FleetState, looking: FleetState, state_like: Any, server: Se
     take(fleet, looking, state_like, server, tally_like, m, logging)
 
 
-@part
+@large_kernel
 def ring(fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, m: int, logging: bool) -> None:
     """The timer of a server's policy rings."""
     before = server.numbers[LOGGED]

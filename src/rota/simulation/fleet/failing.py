@@ -8,7 +8,7 @@ import numpy as np
 
 from rota.decide.state import KIND, START, SWITCHING, exponential
 from rota.decide.state import TYPE as OF_TYPE
-from rota.kernel import kernel, part
+from rota.kernel import kernel, large_kernel
 from rota.simulation.engine import count_area, unlink, write
 from rota.simulation.fleet.counting import count_held
 from rota.simulation.fleet.dispatching import BACK_AGAIN, dispatch_again, take
@@ -34,7 +34,7 @@ from rota.views import call_code, view_at
 __all__ = ["fail_or_repair"]
 
 
-@part
+@large_kernel
 def fail_or_repair(fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, m: int, logging: bool) -> None:
     """A server fails: its jobs lose what was done and are dispatched again, in the order in which they came to it. Or it works again."""
     c, now = fleet.kind[m], fleet.clock[0]
@@ -62,7 +62,7 @@ def fail_or_repair(fleet: FleetState, looking: FleetState, state_like: Any, serv
     dispatch_all(fleet, looking, state_like, server, tally_like, first, logging)
 
 
-@part
+@large_kernel
 def dispatch_all(
     fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, first: int, logging: bool
 ) -> None:
@@ -73,7 +73,7 @@ def dispatch_all(
         first = behind
 
 
-@part
+@large_kernel
 def begin_anew(fleet: FleetState, state_like: Any, server: Server, tally: Any, m: int, logging: bool) -> None:
     """The policy of a server that works again begins as at the start of the run; its random stream goes on."""
     for k in range(fleet.at[OWN], fleet.rows.shape[1]):
@@ -91,7 +91,7 @@ def see(fleet: FleetState, looking: FleetState, m: int) -> None:
         call_code(looking)
 
 
-@part
+@large_kernel
 def evict(fleet: FleetState, state_like: Any, server: Server, tally: Any, m: int, logging: bool) -> int:
     """Takes all jobs off a server, as those at no server are kept; returns the first, in the order in which they came, by their links."""
     c, now = fleet.kind[m], fleet.clock[0]
