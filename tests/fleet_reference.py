@@ -262,7 +262,13 @@ class FleetReference:
             self._write(RETURNED, server, job)
         self._look_at(server)
         for job in lost:
-            self._dispatch(self.came[job.number])
+            self._dispatch(self._scaled_back(self.came[job.number], server))
+
+    def _scaled_back(self, job: Held, server: Server) -> Held:
+        """A job that comes back from a server: the engine has only the size and the estimate at its speed, and rounds."""
+        speed = float(self.fleet.speed[server.kind, job.type])
+        job.size, job.estimate = job.size / speed * speed, job.estimate / speed * speed
+        return job
 
     def _repair(self, server: Server) -> None:
         server.up, server.switch = True, self.now + exponential(self.fails, 1.0 / self.policy.failures[server.kind, 0])

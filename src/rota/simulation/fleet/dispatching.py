@@ -31,7 +31,7 @@ from rota.simulation.server import (
 )
 from rota.views import call_code, view_at
 
-__all__ = ["BACK_AGAIN", "SENT", "admit", "dispatch_again", "next_held", "queue_of", "reach", "take"]
+__all__ = ["BACK_AGAIN", "SENT", "admit", "dispatch_all", "next_held", "queue_of", "reach", "take"]
 
 SENT, BACK_AGAIN = 4, 5  # kinds of log entries: a job that was held back reaches a server; a job comes back from one that failed
 
@@ -221,21 +221,25 @@ def reach(fleet: FleetState, looking: FleetState, state_like: Any, server: Serve
     if fleet.up[m] == 1:
         deliver(fleet, looking, state_like, server, tally_like, job, m, logging)
     else:
-        dispatch_again(fleet, looking, state_like, server, tally_like, job, logging)
+        server.jobs[job]["newer"] = -1
+        dispatch_all(fleet, looking, state_like, server, tally_like, job, logging)
 
 
 @large_kernel
-def dispatch_again(
-    fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, job: int, logging: bool
+def dispatch_all(
+    fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, first: int, logging: bool
 ) -> None:
-    """The rule chooses a server for a job that is at none."""
-    i = int(server.jobs[job]["kind"])
-    fleet.place[job] = -1
-    q = queue_of(fleet, i)
-    m = chosen(fleet, i, q)
-    if m < 0:
-        wait_for_server(fleet, server, job, q)
-    elif fleet.times[DELAY] == 0.0:
-        deliver(fleet, looking, state_like, server, tally_like, job, m, logging)
-    else:
-        send(fleet, looking, server, job, m)
+    """The rule chooses servers for jobs at none, one after the other by their links. It may hold some of them back again."""
+    job = first
+    while job >= 0:
+        behind, i = server.jobs[job]["newer"], int(server.jobs[job]["kind"])
+        fleet.place[job] = -1
+        q = queue_of(fleet, i)
+        m = chosen(fleet, i, q)
+        if m < 0:
+            wait_for_server(fleet, server, job, q)
+        elif fleet.times[DELAY] == 0.0:
+            deliver(fleet, looking, state_like, server, tally_like, job, m, logging)
+        else:
+            send(fleet, looking, server, job, m)
+        job = behind

@@ -14,23 +14,21 @@ from typing import Any
 import numpy as np
 
 from rota.arrays import Array, Int
-from rota.decide.state import KIND, START, TIMER, exponential
+from rota.decide.state import KIND, TIMER, exponential
 from rota.decide.state import TYPE as OF_TYPE
-from rota.kernel import compiled, large_kernel
+from rota.kernel import compiled, kernel, large_kernel
 from rota.simulation.engine import FULL_LOG, WANTS_JOBS, finish
 from rota.simulation.fleet.checking import check_all
 from rota.simulation.fleet.dispatching import admit, reach, take
-from rota.simulation.fleet.failing import fail_or_repair
+from rota.simulation.fleet.failing import begin, fail_or_repair, see
 from rota.simulation.fleet.one_server import decided, load, look, look_again, noted
 from rota.simulation.fleet.state import (
     ENDS,
-    FIRST_QUEUE,
     GONE,
     INSIDE,
     LINES,
     LINES_PER_JOB,
     NEXT_LOOK,
-    SERVER,
     TIMERS,
     TRANSIT_FIRST,
     UP,
@@ -47,7 +45,7 @@ from rota.simulation.server import (
     Server,
     heap_base,
 )
-from rota.views import call_code, view_at
+from rota.views import view_at
 
 __all__ = ["fleet_engine"]
 
@@ -73,7 +71,12 @@ def _engine(
     numbers, n = server.numbers, arrivals.shape[0]
     if numbers[BEGUN] != 1:
         numbers[BEGUN] = 1
-        begin(fleet, looking, state_like, server, tally_like, logging)
+        for m in range(fleet.kind.shape[0]):
+            c = fleet.kind[m]
+            mean = fleet.mean_time[c, UP]
+            fleet.switch_time[m] = exponential(fleet.fails, 1.0 / mean) if mean < np.inf else np.inf
+            begin(fleet, state_like, server, view_at(tally_like, fleet.tallies[c]), m, logging)
+            see(fleet, looking, m)
     while True:
         k = numbers[NEXT_ARRIVAL]
         if k == n and not (drain and numbers[NEXT_JOB] > 0 and fleet.numbers[INSIDE] > 0):
@@ -92,14 +95,13 @@ def _engine(
             look_again(fleet, looking, following)
         numbers[EVENTS] += 1
         fleet.clock[0] = following
-        if ending <= following:
-            complete(fleet, looking, state_like, server, tally_like, best(fleet.winners, fleet.levels, ENDS), logging)
-        elif timer <= following:
-            timer_at = best(fleet.winners, fleet.levels, TIMERS)
-            if fleet.switch_time[timer_at] <= following:
-                fail_or_repair(fleet, looking, state_like, server, tally_like, timer_at, logging)
+        ends = ending <= following
+        if ends or timer <= following:
+            m = best(fleet.winners, fleet.levels, ENDS if ends else TIMERS)
+            if not ends and fleet.switch_time[m] <= following:
+                fail_or_repair(fleet, looking, state_like, server, tally_like, m, logging)
             else:
-                ring(fleet, looking, state_like, server, tally_like, timer_at, logging)
+                serve(fleet, looking, state_like, server, tally_like, m, ends, logging)
         elif reaching <= following:
             reach(fleet, looking, state_like, server, tally_like, sent, logging)
         else:
@@ -110,48 +112,32 @@ def _engine(
 
 
 @large_kernel
-def begin(fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, logging: bool) -> None:
-    """Asks the policy of every server for the first time."""
-    for m in range(fleet.kind.shape[0]):
-        c = fleet.kind[m]
-        state = load(fleet, server, state_like, m)
-        state.event[KIND], state.event[OF_TYPE] = START, 0
-        mean = fleet.mean_time[c, UP]
-        fleet.switch_time[m] = exponential(fleet.fails, 1.0 / mean) if mean < np.inf else np.inf
-        decided(fleet, state, server, view_at(tally_like, fleet.tallies[c]), m, logging)
-        fleet.asked[SERVER] = m
-        if fleet.keys.shape[0] > FIRST_QUEUE:
-            call_code(looking)
-
-
-@large_kernel
-def complete(fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, m: int, logging: bool) -> None:
-    """A job ends at a server."""
-    c, before = fleet.kind[m], server.numbers[LOGGED]
-    state, tally = load(fleet, server, state_like, m), view_at(tally_like, fleet.tallies[c])
-    job = server.heap[heap_base(server)]
-    i = fleet.types[c, server.jobs[job]["kind"]]
-    finish(state, server, tally, fleet.clock[0], logging)
-    server.jobs[job]["sequence"], fleet.place[job] = GONE, -1
-    fleet.present[m, i] -= 1
-    fleet.total[m] -= 1
-    fleet.numbers[INSIDE] -= 1
+def serve(
+    fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, m: int, ends: bool, logging: bool
+) -> None:
+    """At a server a job ends, or the timer of its policy rings."""
+    before, tally = server.numbers[LOGGED], view_at(tally_like, fleet.tallies[fleet.kind[m]])
+    state = load(fleet, server, state_like, m)
+    if ends:
+        leave(fleet, state, server, tally, m, logging)
+    else:
+        state.event[KIND], state.event[OF_TYPE] = TIMER, 0
     decided(fleet, state, server, tally, m, logging)
     noted(fleet, server, m, before)
     look(fleet, looking, m)
     take(fleet, looking, state_like, server, tally_like, m, logging)
 
 
-@large_kernel
-def ring(fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, m: int, logging: bool) -> None:
-    """The timer of a server's policy rings."""
-    before = server.numbers[LOGGED]
-    state = load(fleet, server, state_like, m)
-    state.event[KIND], state.event[OF_TYPE] = TIMER, 0
-    decided(fleet, state, server, view_at(tally_like, fleet.tallies[fleet.kind[m]]), m, logging)
-    noted(fleet, server, m, before)
-    look(fleet, looking, m)
-    take(fleet, looking, state_like, server, tally_like, m, logging)
+@kernel
+def leave(fleet: FleetState, state: Any, server: Server, tally: Any, m: int, logging: bool) -> None:
+    """The job of a server that ends first leaves the fleet."""
+    job = server.heap[heap_base(server)]
+    i = fleet.types[fleet.kind[m], server.jobs[job]["kind"]]
+    finish(state, server, tally, fleet.clock[0], logging)
+    server.jobs[job]["sequence"], fleet.place[job] = GONE, -1
+    fleet.present[m, i] -= 1
+    fleet.total[m] -= 1
+    fleet.numbers[INSIDE] -= 1
 
 
 fleet_engine = compiled(_engine, _nrt=False)

@@ -11,7 +11,7 @@ from rota.decide.state import TYPE as OF_TYPE
 from rota.kernel import kernel, large_kernel
 from rota.simulation.engine import count_area, unlink, write
 from rota.simulation.fleet.counting import count_held
-from rota.simulation.fleet.dispatching import BACK_AGAIN, dispatch_again, take
+from rota.simulation.fleet.dispatching import BACK_AGAIN, dispatch_all, take
 from rota.simulation.fleet.one_server import count_switching, decided, keep, load
 from rota.simulation.fleet.state import (
     CENTRAL,
@@ -31,7 +31,7 @@ from rota.simulation.server import (
 )
 from rota.views import call_code, view_at
 
-__all__ = ["fail_or_repair"]
+__all__ = ["begin", "fail_or_repair", "see"]
 
 
 @large_kernel
@@ -43,7 +43,7 @@ def fail_or_repair(fleet: FleetState, looking: FleetState, state_like: Any, serv
         fleet.up[m] = 1
         fleet.working[c] += 1
         fleet.switch_time[m] = now + exponential(fleet.fails, 1.0 / fleet.mean_time[c, UP])
-        begin_anew(fleet, state_like, server, tally, m, logging)
+        begin(fleet, state_like, server, tally, m, logging)
         see(fleet, looking, m)
         for q in range(fleet.held_first.shape[0] if fleet.numbers[CENTRAL] == 0 else 0):
             if fleet.local[c, fleet.queue_type[q]] >= 0:
@@ -63,19 +63,8 @@ def fail_or_repair(fleet: FleetState, looking: FleetState, state_like: Any, serv
 
 
 @large_kernel
-def dispatch_all(
-    fleet: FleetState, looking: FleetState, state_like: Any, server: Server, tally_like: Any, first: int, logging: bool
-) -> None:
-    """Dispatches jobs at no server, one after the other by their links. A rule may hold some of them back again."""
-    while first >= 0:
-        behind = server.jobs[first]["newer"]
-        dispatch_again(fleet, looking, state_like, server, tally_like, first, logging)
-        first = behind
-
-
-@large_kernel
-def begin_anew(fleet: FleetState, state_like: Any, server: Server, tally: Any, m: int, logging: bool) -> None:
-    """The policy of a server that works again begins as at the start of the run; its random stream goes on."""
+def begin(fleet: FleetState, state_like: Any, server: Server, tally: Any, m: int, logging: bool) -> None:
+    """The policy of a server begins, at the start of the run or when the server works again; its random stream goes on."""
     for k in range(fleet.at[OWN], fleet.rows.shape[1]):
         fleet.rows[m, k] = 0
     state = load(fleet, server, state_like, m)
