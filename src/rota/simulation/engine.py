@@ -3,7 +3,7 @@
 Compiled by numba for each policy, and the same code runs uncompiled for a decision function in plain Python. All state is in arrays, so
 the engine can stop between any two events and go on: arrivals come in chunks, and memory is bounded by the jobs present.
 
-Jobs of a type are a doubly linked list from old to new; the running ones are its front. Those that end next are in a binary heap, and one
+Jobs of a type are a doubly linked list from old to new; the running ones are its front. Those that end next are in a heap, and one
 that yields can be taken out wherever it is (`rota.simulation.heap`). Where many stop and go on again, they do so type by type
 (`rota.simulation.back`). Of events at the same time, completions come first, then the policy's
 timer, then arrivals.
