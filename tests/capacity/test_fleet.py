@@ -274,3 +274,10 @@ def test_scaling(fleet, c):
     load = rota.system_load(fleet, gap=GAP).load
     assert rota.system_load(fleet.scaled(factor=c), gap=GAP).load == pytest.approx(c * load, rel=4 * GAP)
     assert rota.system_load(fleet.scaled(load=0.7)).load == pytest.approx(0.7, rel=1e-6)
+
+
+def test_servers_that_fail():
+    """The load is that of servers which do not fail, and it says so; a fleet in which none fails says nothing of it."""
+    failing = rota.Fleet([2, 1], [[4], [8]], [[1]], [3.0], [1.0], kinds=["a", "b"], up_time=[100.0, np.inf], down_time=[25.0, 0.0])
+    assert "Servers fail: those of kind 'a' work 80.0% of the time. This is the load if they did not" in rota.system_load(failing).explain()
+    assert "fail" not in rota.system_load(failing.replace(up_time=None, down_time=None)).explain()

@@ -178,6 +178,7 @@ def test_limits_and_objectives():
     found = rota.plan(two_kinds(), jobs=20_000, tuning_s=0.5, objective="p95", limits={"type1": 0.01})
     assert not found.keeps_limits
     assert found.explain().startswith("No option is sure to keep the limits; nearest is ")
+    assert "No policy can keep a limit below the mean running time on the fastest servers, which is 0.5 min for 'type1'." in found.explain()
     assert set(found.excluded) == {name for name, result in found.results.items() if result.stable}
     assert found.objective == "p95"
 

@@ -121,10 +121,16 @@ class FleetLoad:
             f"and it accounts for {self.resource_share[c, r]:.0%} of the limit."
         )
         sentences.append(f"Type {name!r} causes more of the load than any other: {self.type_share[self.fleet.names.index(name)]:.0%}.")
-        sentences += self._in_words_one_more()
+        sentences += self._in_words_one_more() + self._in_words_failures()
         if self.gap > 1e-4:
             return "\n".join(sentences)
         return "\n".join([*sentences, packing_in_words(self.load, self.fluid_load)])
+
+    def _in_words_failures(self) -> list[str]:
+        fleet = self.fleet
+        pairs = zip(fleet.kinds, fleet.up_time, fleet.down_time, strict=True)
+        work = [f"those of kind {kind!r} work {up / (up + down):.1%} of the time" for kind, up, down in pairs if np.isfinite(up)]
+        return [f"Servers fail: {', '.join(work)}. This is the load if they did not; simulations count it."] if work else []
 
     def _in_words_one_more(self) -> list[str]:
         """What one more server is worth, for the kinds of which it is worth most."""

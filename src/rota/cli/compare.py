@@ -60,6 +60,7 @@ def compare(
     policies
         Names ({policies}), policy files (from: rota design -o),
         your own as module:function, or names that are designed for this system first ({designed}).
+        Of a fleet also: pinned, partly-pinned or split, servers that are designed for it.
     until
         Find the best only, with as few jobs as that takes: policies that are clearly worse get fewer, and those whose mean is this near to
         that of the best (1% or 0.01) are as good. --jobs is then the most of each.

@@ -89,7 +89,8 @@ def above_words(plan: FleetPlan) -> list[str]:
     if above is None or plan.lower_bound is None:
         return []
     bound = time_words(plan.fleet, plan.lower_bound)
-    return [f"No dispatcher and no policy can have a mean response time below {bound} (proved): this is {above:.0%} above that."]
+    where = f"{above:.0%} above that" if above >= 0 else "below that: so few jobs do not tell its mean"
+    return [f"No dispatcher and no policy can have a mean response time below {bound} (proved): this is {where}."]
 
 
 def baseline_words(plan: FleetPlan) -> list[str]:

@@ -15,7 +15,8 @@ import numpy as np
 
 from rota.errors import Unstable
 from rota.policy import record_named
-from rota.simulation import Comparison, Difference, Result
+from rota.simulation import Comparison, Difference, FleetResult, Result
+from rota.study.fleet_target import fastest
 from rota.study.plan_growth import Limit
 from rota.study.plan_objective import Measure, measure_of, time_words
 
@@ -135,11 +136,14 @@ def _nearest(settled: dict[str, Result], limits: Mapping[str, float], broken: di
     name = min(settled, key=lambda name: excess(settled[name]))
     others = "; ".join(f"{other} ({text})" for other, text in broken.items() if other != name)
     reason = f"Under it {broken[name]}."
-    system = settled[name].system
+    result = settled[name]
+    system = result.system
+    least = fastest(result.fleet) if isinstance(result, FleetResult) else 1 / system.service_rate
     for kind, limit in limits.items():
-        size = float(1 / system.service_rate[system.names.index(kind)])
+        size = float(least[system.names.index(kind)])
         if limit < size:
-            reason += f"\nNo policy can keep a limit below the mean size, which is {time_words(system, size)} for '{kind}'."
+            what = "the mean running time on the fastest servers" if isinstance(result, FleetResult) else "the mean size"
+            reason += f"\nNo policy can keep a limit below {what}, which is {time_words(system, size)} for '{kind}'."
     return Choice(name, reason + (f"\nUnder the others: {others}." if others else ""), broken, False)
 
 

@@ -201,3 +201,21 @@ def test_files_keep_staleness_cost_and_failures(tmp_path):
         FLEET.replace(up_time=[100.0, np.inf])
     with pytest.raises(rota.BadSpec, match="a rule of your own"):
         FLEET.replace(dispatch=rota.CustomDispatch(shortest)).to_toml()
+
+
+def test_a_rota_that_never_runs_a_type_is_sent_none_of_it():
+    """Rotas are designed for what the split of the load sends; rules that may send others there are refused: those would wait for ever."""
+    fleet = rota.Fleet(
+        [12, 4],
+        capacity=[[16], [64]],
+        demand=[[2], [16], [33]],
+        arrival_rate=[40.0, 6.0, 0.5],
+        service_rate=[1.0, 1.0, 1.0],
+        names=["a", "b", "c"],
+        kinds=["thin", "fat"],
+    )
+    for policy in ("nMSR", "improved nMSR"):
+        with pytest.raises(rota.Infeasible, match="the rota of 'thin' servers never runs jobs of 'a', which 'least-wait' may send there"):
+            rota.simulate(fleet, policy, dispatch="least-wait", jobs=1000)
+    assert rota.simulate(fleet, "nMSR", dispatch="random", jobs=5000).stable
+    assert rota.simulate(fleet, "nMSR+backfill", dispatch="least-wait", jobs=5000).stable

@@ -16,7 +16,21 @@ from rota.decide import Decider, decider_of
 from rota.errors import BadSpec, Infeasible, NotConverged, Problem, RotaError, TooManySchedules, Unstable
 from rota.model import Dispatch, Fleet, System
 from rota.model.dispatch import checked_dispatch
-from rota.policy import DESIGNED_NAMES, FirstFit, PartlyPinned, Pinned, Policy, Record, Split, as_policy, draws, policy_name, preempts
+from rota.policy import (
+    DESIGNED_NAMES,
+    MSR,
+    FirstFit,
+    Improved,
+    PartlyPinned,
+    Pinned,
+    Policy,
+    Record,
+    Split,
+    as_policy,
+    draws,
+    policy_name,
+    preempts,
+)
 from rota.policy.fleet_files import fleet_design_at
 from rota.policy.fleet_plan_file import fleet_plan_at
 from rota.policy.lookup import policy_list
@@ -168,7 +182,24 @@ def as_fleet_policy(
     if nowhere.any():
         names = ", ".join(repr(fleet.names[i]) for i in np.flatnonzero(nowhere))
         raise Infeasible(f"no server has a policy and can run jobs of {names}")
+    _check_served(answer)
     return answer
+
+
+def _check_served(policy: FleetPolicy) -> None:
+    """A dispatch rule must not send jobs to servers whose rota never runs them: they would wait for ever."""
+    fleet = policy.fleet
+    for c, (one, system) in enumerate(zip(policy.policies, policy.systems, strict=True)):
+        rota = one.base if isinstance(one, Improved) else one
+        fills = isinstance(one, Improved) and (one.backfill or one.preemption == "full")
+        if system is None or not isinstance(rota, MSR) or rota.backfill or fills:
+            continue
+        idle = [fleet.names.index(system.names[i]) for i in np.flatnonzero(rota.candidates.sum(axis=0) == 0)]
+        by_split = policy.dispatch.rule == "random" and policy.split is not None
+        sent = [i for i in idle if fleet.arrival_rate[i] > 0 and not (by_split and policy.split[c, i] == 0)]  # type: ignore[index]
+        if sent:
+            names, kind = ", ".join(repr(fleet.names[i]) for i in sent), fleet.kinds[c]
+            raise Infeasible(f"the rota of {kind!r} servers never runs jobs of {names}, which {policy.dispatch.rule!r} may send there")
 
 
 def from_file(fleet: Fleet, policy: PolicyOfFleet, dispatch: Dispatch | str | None) -> tuple[PolicyOfFleet, Dispatch | str | None]:
