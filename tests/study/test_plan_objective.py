@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import rota
 from rota.study.plan_objective import checked_limits, measure_of, time_words, worst_type
 from rota.study.plan_policies import design_rotas
+from rota.study.plan_words import above_bound
 from systems import EXAMPLES, paper_example
 
 OBJECTIVES = ["mean", "slowdown", "p95", "worst-type"]
@@ -111,3 +112,9 @@ def test_rotas_are_designed_by_the_objective(monkeypatch, objective, limits, wan
     load = rota.system_load(rota.read_system(EXAMPLES / "paper.toml").scaled(load=0.7))
     design_rotas(load, jobs=2000, seed=1, time_limit_s=1.0, limits=limits, adaptive=rota.FirstFit(), objective=objective)
     assert asked == ["load", wanted]
+
+
+def test_a_mean_below_a_proved_bound():
+    """Few jobs may measure a mean below what is proved: the sentence does not call that a negative part above it."""
+    assert above_bound(0.042) == "4% above that"
+    assert above_bound(-0.02) == "below that: so few jobs do not tell its mean"

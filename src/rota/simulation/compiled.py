@@ -79,7 +79,7 @@ class _Plain:
         return int(self._engine(_WithTarget(*state, target), *arguments))
 
 
-_namedtuple: Any = namedtuple
+_namedtuple: Any = namedtuple  # mypy wants the names of its fields as text
 _WithTarget = _namedtuple("_WithTarget", (*State._fields, "target"))
 
 

@@ -12,6 +12,7 @@ from rota.study.fleet_counts import Counts
 from rota.study.fleet_target import Enough
 from rota.study.plan_choice import listed, quoted
 from rota.study.plan_objective import time_words
+from rota.study.plan_words import above_bound
 
 if TYPE_CHECKING:
     from rota.study.fleet_growth import OneMore
@@ -89,8 +90,7 @@ def above_words(plan: FleetPlan) -> list[str]:
     if above is None or plan.lower_bound is None:
         return []
     bound = time_words(plan.fleet, plan.lower_bound)
-    where = f"{above:.0%} above that" if above >= 0 else "below that: so few jobs do not tell its mean"
-    return [f"No dispatcher and no policy can have a mean response time below {bound} (proved): this is {where}."]
+    return [f"No dispatcher and no policy can have a mean response time below {bound} (proved): this is {above_bound(above)}."]
 
 
 def baseline_words(plan: FleetPlan) -> list[str]:

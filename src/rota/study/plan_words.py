@@ -17,7 +17,7 @@ from rota.study.plan_objective import time_words, worst_type
 if TYPE_CHECKING:
     from rota.study.plan import Plan
 
-__all__ = ["WorseOff", "beside_the_paper", "in_three", "in_words", "overload_text", "recommendation", "worse_off"]
+__all__ = ["WorseOff", "above_bound", "beside_the_paper", "in_three", "in_words", "overload_text", "recommendation", "worse_off"]
 
 _WORSE = 1.5  # a type that takes so many times as long as under another policy is named
 _MOST_NAMED = 4
@@ -121,7 +121,12 @@ def _optimum_words(plan: Plan) -> list[str]:
         return []
     if best.settled:
         return [f"The best policy possible has a mean response time of {best.mean:.4g}: this one is {above:.0%} above it."]
-    return [f"No policy can have a mean response time below {best.lower_bound:.4g} (proved): this one is {above:.0%} above that."]
+    return [f"No policy can have a mean response time below {best.lower_bound:.4g} (proved): this one is {above_bound(above)}."]
+
+
+def above_bound(above: float) -> str:
+    """How far a measured mean is above a proved bound, relative. Of few jobs it can be below."""
+    return f"{above:.0%} above that" if above >= 0 else "below that: so few jobs do not tell its mean"
 
 
 def _against(plan: Plan, other: str) -> str:

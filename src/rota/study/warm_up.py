@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ def _optimum() -> None:
 
 def _fleets() -> None:
     fleet = Fleet.equal(_SYSTEM, 2)
-    for rule in sorted(DISPATCH_RULES, key=["random", "pinned"].count):  # these two last: they need the load of the fleet
+    for rule in sorted(DISPATCH_RULES, key=lambda rule: rule in ("random", "pinned")):  # these two last: they need the load of the fleet
         simulate(fleet, design_pinned(fleet) if rule == "pinned" else POLICY_NAMES["first-fit"], dispatch=rule, jobs=_JOBS)
 
 
@@ -132,7 +132,7 @@ def compiling_ahead(names: Iterable[str]) -> Iterator[None]:
     None does where there is one core only, or where nothing is kept on disk.
     """
     samples = _samples()
-    missing = [name for name in names if (_fleets_compile() if name == FLEETS else name in samples and _compiles(samples[name]))]
+    missing = [name for name in names if _is_missing(name, samples)]
     if not missing or (os.cpu_count() or 1) == 1 or folder_of(shared_engine()) is None:
         yield
         return
@@ -144,13 +144,12 @@ def compiling_ahead(names: Iterable[str]) -> Iterator[None]:
         yield
 
 
-def _compiles(policy: Policy) -> bool:
-    return will_compile(runner_of(rule_of(policy).decide))
-
-
-def _fleets_compile() -> bool:
-    function: Any = fleet_engine
-    return not function.signatures and not is_kept(function)
+def _is_missing(name: str, samples: Mapping[str, Policy]) -> bool:
+    """Whether a simulator waits for the compiler, that of a policy or of fleets."""
+    if name == FLEETS:
+        engine: Any = fleet_engine
+        return not engine.signatures and not is_kept(engine)
+    return name in samples and will_compile(runner_of(rule_of(samples[name]).decide))
 
 
 if __name__ == "__main__":
